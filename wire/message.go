@@ -1,0 +1,175 @@
+package wire
+
+import "encoding/binary"
+
+// Message is a parsed message: a view that borrows the packet. The zero value is ready for Parse,
+// and a Message used again reuses its memory.
+type Message struct {
+	Bytes []byte
+	ID    uint16
+	Flags uint16
+
+	QDCount uint16
+	// QType and QClass are those of the first question, whose QNAME lies uncompressed at offset
+	// HeaderSize and ends at qnameEnd; all zero where there is none.
+	QType    Type
+	QClass   Class
+	qnameEnd int
+
+	Records []Record // without the OPT pseudo-record, in order of sections
+	EDNS    EDNS     // zero where there is no OPT
+}
+
+// Record is one record of a Message, as offsets into its Bytes.
+type Record struct {
+	Section    Section
+	compressed bool // a name in the RDATA holds a pointer
+	Type       Type
+	Class      Class
+	TTL        uint32 // seconds; RFC 2181 §8: a value with the top bit set reads as 0
+	owner      uint16
+	rdata      uint16
+	rdataLen   uint16
+}
+
+// Parse reads a whole message. Every name and every known RDATA in it has been walked when it
+// returns nil, so that the accessors can't fail. Octets behind the last record are ignored, for
+// some servers pad.
+func (m *Message) Parse(pkt []byte) error {
+	*m = Message{Bytes: pkt, Records: m.Records[:0]}
+	if len(pkt) < HeaderSize || len(pkt) > 0xFFFF {
+		return ErrFormat
+	}
+	m.ID = binary.BigEndian.Uint16(pkt)
+	m.Flags = binary.BigEndian.Uint16(pkt[2:])
+	m.QDCount = binary.BigEndian.Uint16(pkt[4:])
+	off := HeaderSize
+	var err error
+	for i := range int(m.QDCount) {
+		if off, err = m.parseQuestion(off, i == 0); err != nil {
+			return err
+		}
+	}
+	for s := Answer; s <= Additional; s++ {
+		for range int(binary.BigEndian.Uint16(pkt[6+2*int(s):])) {
+			if off, err = m.parseRecord(off, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Message) parseQuestion(off int, first bool) (int, error) {
+	end, err := nameEnd(m.Bytes, off)
+	if err != nil || end+4 > len(m.Bytes) {
+		return 0, ErrFormat
+	}
+	if first {
+		var scratch [MaxNameLen + 1]byte
+		b, _, err := AppendName(scratch[:0], m.Bytes, off)
+		if err != nil || len(b) != end-off {
+			return 0, ErrFormat
+		}
+		m.QType = Type(binary.BigEndian.Uint16(m.Bytes[end:]))
+		m.QClass = Class(binary.BigEndian.Uint16(m.Bytes[end+2:]))
+		m.qnameEnd = end
+	}
+	return end + 4, nil
+}
+
+func (m *Message) parseRecord(off int, s Section) (int, error) {
+	var scratch [MaxNameLen + 1]byte
+	name, end, err := AppendName(scratch[:0], m.Bytes, off)
+	if err != nil || end+10 > len(m.Bytes) {
+		return 0, ErrFormat
+	}
+	h := m.Bytes[end : end+10]
+	r := Record{
+		Section:  s,
+		Type:     Type(binary.BigEndian.Uint16(h)),
+		Class:    Class(binary.BigEndian.Uint16(h[2:])),
+		TTL:      binary.BigEndian.Uint32(h[4:]),
+		owner:    uint16(off),
+		rdata:    uint16(end + 10),
+		rdataLen: binary.BigEndian.Uint16(h[8:]),
+	}
+	next := end + 10 + int(r.rdataLen)
+	if next > len(m.Bytes) {
+		return 0, ErrFormat
+	}
+	if r.Type == TypeOPT {
+		return next, m.parseOPT(&r, s, len(name) == 1)
+	}
+	// RFC 2136 §2.4: only classes NONE and ANY go with an empty RDATA; here a known type is whole.
+	if r.compressed, err = checkRDATA(m.Bytes, r.Type, end+10, next); err != nil {
+		return 0, ErrFormat
+	}
+	// RFC 2181 §8: a TTL with the most significant bit set is treated as zero.
+	if r.TTL>>31 != 0 {
+		r.TTL = 0
+	}
+	m.Records = append(m.Records, r)
+	return next, nil
+}
+
+// parseOPT takes the OPT pseudo-record. RFC 6891 §6.1.1: one at most, in the additional section,
+// owned by the root.
+func (m *Message) parseOPT(r *Record, s Section, rootOwner bool) error {
+	if s != Additional || !rootOwner || m.EDNS.Present {
+		return ErrFormat
+	}
+	return m.EDNS.parse(uint16(r.Class), r.TTL, m.Bytes[r.rdata:int(r.rdata)+int(r.rdataLen)])
+}
+
+// RCODE joins the header's four bits with the eight of EDNS.
+func (m *Message) RCODE() RCODE { return RCODE(m.Flags&0xF) | RCODE(m.EDNS.ExtendedRCODE)<<4 }
+
+// Opcode returns the header's.
+func (m *Message) Opcode() Opcode { return Opcode(m.Flags >> 11 & 0xF) }
+
+// Has says whether a header flag is set.
+func (m *Message) Has(flag uint16) bool { return m.Flags&flag != 0 }
+
+// QNameBytes returns the QNAME as it lies in the packet, nil where there is no question.
+func (m *Message) QNameBytes() []byte {
+	if m.qnameEnd == 0 {
+		return nil
+	}
+	return m.Bytes[HeaderSize:m.qnameEnd]
+}
+
+// Section returns the records of one section.
+func (m *Message) Section(s Section) []Record {
+	i := 0
+	for i < len(m.Records) && m.Records[i].Section < s {
+		i++
+	}
+	j := i
+	for j < len(m.Records) && m.Records[j].Section == s {
+		j++
+	}
+	return m.Records[i:j]
+}
+
+// Owner returns a record's owner as a new Name.
+func (m *Message) Owner(r *Record) Name {
+	n, _, _ := ReadName(m.Bytes, int(r.owner))
+	return n
+}
+
+// AppendOwner appends a record's owner, uncompressed.
+func (m *Message) AppendOwner(dst []byte, r *Record) []byte {
+	dst, _, _ = AppendName(dst, m.Bytes, int(r.owner))
+	return dst
+}
+
+// RDATA returns a record's RDATA with names uncompressed. It borrows the packet where nothing had
+// to be expanded.
+func (m *Message) RDATA(r *Record) []byte {
+	b := m.Bytes[r.rdata : int(r.rdata)+int(r.rdataLen) : int(r.rdata)+int(r.rdataLen)]
+	if !r.compressed {
+		return b
+	}
+	return appendRDATA(make([]byte, 0, len(b)+64), m.Bytes, r.Type, int(r.rdata), int(r.rdata)+len(b))
+}

@@ -1,0 +1,195 @@
+package wire
+
+import "encoding/binary"
+
+// Query is a parsed client query. It borrows the packet; the zero value is ready for Parse and is
+// used again without allocating.
+type Query struct {
+	Bytes  []byte
+	ID     uint16
+	Flags  uint16
+	QType  Type
+	QClass Class
+	EDNS   EDNS
+
+	qnameEnd int // offset behind the QNAME, 0 where there is no question
+	nameLen  int
+	name     [MaxNameLen + 1]byte // canonical QNAME
+}
+
+// Verdict is what the shape of a query alone decides.
+type Verdict uint8
+
+// Verdicts of Query.Parse.
+const (
+	QueryOK         Verdict = iota
+	QueryDrop               // not a query, or too short to answer
+	QueryFormErr            // FORMERR
+	QueryNotImp             // NOTIMP
+	QueryBadVers            // BADVERS
+	QueryCookieOnly         // RFC 7873 §5.4: no question, a COOKIE option: NOERROR with a cookie
+)
+
+// maxQueryAdditional bounds the additional records looked at for an OPT: OPT, TSIG or SIG(0), and
+// one to spare.
+const maxQueryAdditional = 3
+
+// Parse reads a query and says what its shape decides. After any verdict but QueryDrop the header
+// fields hold; question and EDNS hold as far as they could be read.
+func (q *Query) Parse(pkt []byte) Verdict {
+	q.Bytes, q.qnameEnd, q.nameLen, q.EDNS = pkt, 0, 0, EDNS{}
+	q.QType, q.QClass = 0, 0
+	// A response, or what has no header, is never answered: two servers would answer each other.
+	if len(pkt) < HeaderSize || pkt[2]&0x80 != 0 {
+		return QueryDrop
+	}
+	q.ID = binary.BigEndian.Uint16(pkt)
+	q.Flags = binary.BigEndian.Uint16(pkt[2:])
+	if Opcode(q.Flags>>11&0xF) != OpcodeQuery {
+		return QueryNotImp
+	}
+	off := HeaderSize
+	qdcount := binary.BigEndian.Uint16(pkt[4:])
+	// RFC 9619 §4: a query of opcode 0 with QDCOUNT above 1 is FORMERR. One with records where only
+	// a response has them is no query we know.
+	if qdcount > 1 || binary.BigEndian.Uint32(pkt[6:]) != 0 {
+		return QueryFormErr
+	}
+	if qdcount == 1 {
+		if off = q.parseQuestion(); off == 0 {
+			return QueryFormErr
+		}
+	}
+	if !q.parseAdditional(off, int(binary.BigEndian.Uint16(pkt[10:]))) {
+		return QueryFormErr
+	}
+	if q.EDNS.Version != 0 {
+		return QueryBadVers
+	}
+	if qdcount == 0 {
+		if _, ok := q.EDNS.Option(OptionCookie); ok {
+			return QueryCookieOnly
+		}
+		return QueryFormErr
+	}
+	return QueryOK
+}
+
+// parseQuestion copies the QNAME in canonical case and returns the offset behind the question, 0
+// where it is malformed. A QNAME has nothing to point back to, so pointers are malformed.
+func (q *Query) parseQuestion() int {
+	pkt, off := q.Bytes, HeaderSize
+	for off < len(pkt) {
+		c := int(pkt[off])
+		end := off + 1 + c
+		if c > MaxLabelLen || end > len(pkt) || end-HeaderSize > MaxNameLen {
+			return 0
+		}
+		if c != 0 {
+			off = end
+			continue
+		}
+		if end+4 > len(pkt) {
+			return 0
+		}
+		for i, b := range pkt[HeaderSize:end] {
+			q.name[i] = lower(b)
+		}
+		q.nameLen, q.qnameEnd = end-HeaderSize, end
+		q.QType = Type(binary.BigEndian.Uint16(pkt[end:]))
+		q.QClass = Class(binary.BigEndian.Uint16(pkt[end+2:]))
+		return end + 4
+	}
+	return 0
+}
+
+// parseAdditional finds the OPT and checks that nothing lies behind the last record.
+func (q *Query) parseAdditional(off, count int) bool {
+	if count > maxQueryAdditional {
+		return false
+	}
+	for range count {
+		end, err := nameEnd(q.Bytes, off)
+		if err != nil || end+10 > len(q.Bytes) {
+			return false
+		}
+		h := q.Bytes[end : end+10]
+		next := end + 10 + int(binary.BigEndian.Uint16(h[8:]))
+		if next > len(q.Bytes) {
+			return false
+		}
+		if Type(binary.BigEndian.Uint16(h)) == TypeOPT {
+			// RFC 6891 §6.1.1: a second OPT, or one not owned by the root, is FORMERR.
+			if q.EDNS.Present || end != off+1 {
+				return false
+			}
+			ttl := binary.BigEndian.Uint32(h[4:])
+			if q.EDNS.parse(binary.BigEndian.Uint16(h[2:]), ttl, q.Bytes[end+10:next]) != nil {
+				return false
+			}
+		}
+		off = next
+	}
+	return off == len(q.Bytes)
+}
+
+// Name returns the QNAME in canonical case as wire bytes, borrowed until the next Parse.
+func (q *Query) Name() []byte { return q.name[:q.nameLen] }
+
+// HasQuestion says whether a question was read.
+func (q *Query) HasQuestion() bool { return q.qnameEnd != 0 }
+
+// Question returns the question section as the client sent it, in its own spelling.
+func (q *Query) Question() []byte {
+	if q.qnameEnd == 0 {
+		return nil
+	}
+	return q.Bytes[HeaderSize : q.qnameEnd+4]
+}
+
+// Has says whether a header flag is set.
+func (q *Query) Has(flag uint16) bool { return q.Flags&flag != 0 }
+
+// DO says whether the client wants DNSSEC records.
+func (q *Query) DO() bool { return q.EDNS.DO }
+
+// WantsAD says whether the client understands the AD bit (RFC 6840 §5.7: DO or AD in the query).
+func (q *Query) WantsAD() bool { return q.EDNS.DO || q.Flags&FlagAD != 0 }
+
+// minUDPSize is what every client takes (RFC 1035 §4.2.1), and the least that EDNS can mean
+// (RFC 6891 §6.2.3).
+const minUDPSize = 512
+
+// UDPLimit returns how many bytes of response the client takes over UDP, at most ours.
+func (q *Query) UDPLimit(ours int) int {
+	if !q.EDNS.Present {
+		return minUDPSize
+	}
+	return max(minUDPSize, min(int(q.EDNS.UDPSize), ours))
+}
+
+// AppendQuery appends a query of one question for a server: header, question and, where udpSize is
+// not 0, an OPT with DO set and the given encoded options.
+func AppendQuery(dst []byte, id uint16, flags uint16, qname []byte, t Type, udpSize uint16, options []byte) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, id)
+	dst = binary.BigEndian.AppendUint16(dst, flags)
+	dst = append(dst, 0, 1, 0, 0, 0, 0, 0, 0)
+	if udpSize != 0 {
+		dst[len(dst)-1] = 1
+	}
+	dst = append(dst, qname...)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(t))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(ClassIN))
+	if udpSize != 0 {
+		dst = appendOPT(dst, udpSize, ednsDO, options)
+	}
+	return dst
+}
+
+func appendOPT(dst []byte, udpSize uint16, ttl uint32, options []byte) []byte {
+	dst = append(dst, 0, 0, byte(TypeOPT))
+	dst = binary.BigEndian.AppendUint16(dst, udpSize)
+	dst = binary.BigEndian.AppendUint32(dst, ttl)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(options)))
+	return append(dst, options...)
+}

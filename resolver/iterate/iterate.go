@@ -1,0 +1,84 @@
+// Package iterate resolves one link of a question, from the deepest live zone cut down to an
+// authoritative answer (RFC 1034 §5.3.3), in small named steps. It follows referrals; it never
+// follows an alias to another zone, judges no signature and caches no answer: all that is the
+// resolver's, which it asks for name server addresses through Source.
+package iterate
+
+import (
+	"context"
+	"net/netip"
+
+	"bonsai/resolver/zonecut"
+	"bonsai/wire"
+)
+
+// Source looks up the addresses of name servers for a resolution, through the resolver: it joins
+// what is in flight, reads the cache, follows a few aliases, and spends the Budget of the client
+// query it belongs to. A lookup that would wait for itself fails at once.
+type Source interface {
+	// Lookup returns the response to (name, t), its answer section ending with the RRset of type t
+	// if there is one. It may wait.
+	Lookup(ctx context.Context, name wire.Name, t wire.Type) (*wire.Response, error)
+}
+
+// Task is one resolution: what it belongs to, and how deep below the client's question it is.
+type Task struct {
+	Source Source
+	Budget *Budget // shared by the client query's whole tree
+	Trace  *Trace  // shared too; nil: none kept
+	Epoch  uint64  // of the cache, from the start of the resolution: cuts are stored with it
+	Depth  int     // 0 for a client's question, one more for each address lookup on the way
+}
+
+// Kind says what a Result is.
+type Kind uint8
+
+// Kinds of results.
+const (
+	Answer   Kind = iota // an RRset of QTYPE at QNAME
+	Alias                // a CNAME, or a DNAME with the CNAME it makes, at QNAME; Target says where it leads
+	NoData               // RFC 2308 §2.2
+	NXDomain             // RFC 2308 §2.1
+)
+
+// String returns the kind in words.
+func (k Kind) String() string {
+	return [...]string{"answer", "alias", "NODATA", "NXDOMAIN"}[k]
+}
+
+// Result is what the authoritative servers say to one link.
+//
+// Answer holds the RRset at QNAME, or the alias there followed by the next links, in order, as far
+// as the answering zone holds them too. Kind is that of QNAME itself; End is that of the last link,
+// at Target: Alias where the chain leaves what the zone may say, and then to be gone on with by the
+// caller. RCODE is NXDOMAIN only where End is NXDomain, and denies Target alone (RFC 2308 §2.1).
+//
+// Authority holds SOA, NSEC and NSEC3, with signatures, and the zone's NS set; Additional what the
+// zone may say of it. Nothing there has been judged. RRsets may borrow the packets they came in.
+type Result struct {
+	wire.Response
+	Kind   Kind
+	End    Kind
+	Target wire.Name // of the last alias in Answer; QNAME where there is none
+	Zone   wire.Name // whose servers answered
+	Cut    *zonecut.Cut
+	Lease  uint32 // Unix seconds: nothing of this is kept longer than the zone's own grant
+	Server netip.AddrPort
+}
+
+// Failure is why a resolution failed, for EDE, log and failure cache.
+type Failure struct {
+	Code    wire.EDECode
+	Text    string // names the zone and what was tried; ASCII, at most 200 bytes
+	Timeout bool   // nothing but silence was heard: worth trying again soon (RFC 9520 §3.2)
+	Budget  bool   // the client query's budget ended it: tells nothing of the name (not cached)
+	Err     error  // the last error underneath, or nil
+	Zone    wire.Name
+	Server  netip.AddrPort // asked last, if any
+}
+
+// Error says what Text does.
+func (f *Failure) Error() string { return f.Text }
+
+// Unwrap returns Err.
+func (f *Failure) Unwrap() error { return f.Err }

@@ -1,0 +1,62 @@
+package iterate
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"bonsai/wire"
+)
+
+// maxEvents bounds a trace.
+const maxEvents = 512
+
+// Event is one thing that a resolution did: a server asked, or a decision.
+type Event struct {
+	At     time.Duration // since the trace began
+	Depth  int
+	Zone   wire.Name
+	Name   wire.Name
+	Type   wire.Type
+	Server netip.AddrPort // zero where no server was asked
+	RTT    time.Duration
+	TCP    bool
+	RCODE  wire.RCODE
+	What   string // what it was, in words: "referral to example.com.", "timeout"
+}
+
+// Trace keeps the events of a client query's tree, up to a bound. The nil Trace keeps nothing.
+type Trace struct {
+	mu     sync.Mutex
+	begin  time.Time
+	events []Event
+	lost   int
+}
+
+// NewTrace returns an empty trace that begins now.
+func NewTrace() *Trace { return &Trace{begin: time.Now()} }
+
+// Add keeps an event.
+func (t *Trace) Add(e Event) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.events) >= maxEvents {
+		t.lost++
+		return
+	}
+	e.At = time.Since(t.begin)
+	t.events = append(t.events, e)
+}
+
+// Events returns what was kept, and how many events were not.
+func (t *Trace) Events() (events []Event, lost int) {
+	if t == nil {
+		return nil, 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Event(nil), t.events...), t.lost
+}

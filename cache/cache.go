@@ -77,7 +77,7 @@ func (c *Cache) Lookup(k *Key, now uint32, buf []byte) (entry.Entry, bool) {
 	s.mu.Lock()
 	e, ok := s.entries[*k]
 	s.mu.Unlock()
-	if !ok || int64(now)-int64(e.Expires()) >= int64(max(1, c.config.StaleLimit)) {
+	if !ok || int64(now)-int64(e.Expires()) >= int64(c.config.StaleLimit) {
 		c.misses.Add(1)
 		return nil, false
 	}

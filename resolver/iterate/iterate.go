@@ -35,7 +35,7 @@ type Kind uint8
 
 // Kinds of results.
 const (
-	Answer   Kind = iota // an RRset of QTYPE at QNAME
+	Answer   Kind = iota // an RRset of QTYPE at QNAME; with RCODE YXDOMAIN, the DNAME that makes too long a name
 	Alias                // a CNAME, or a DNAME with the CNAME it makes, at QNAME; Target says where it leads
 	NoData               // RFC 2308 §2.2
 	NXDomain             // RFC 2308 §2.1
@@ -46,21 +46,19 @@ func (k Kind) String() string {
 	return [...]string{"answer", "alias", "NODATA", "NXDOMAIN"}[k]
 }
 
-// Result is what the authoritative servers say to one link.
+// Result is what the authoritative servers say to one link: of QNAME alone. What they add about the
+// target of an alias is left out, its SOA, denial and data, and is to be asked for: it may lie in
+// another zone, and what a response says beside its question is where false data is put.
 //
-// Answer holds the RRset at QNAME, or the alias there followed by the next links, in order, as far
-// as the answering zone holds them too. Kind is that of QNAME itself; End is that of the last link,
-// at Target: Alias where the chain leaves what the zone may say, and then to be gone on with by the
-// caller. RCODE is NXDOMAIN only where End is NXDomain, and denies Target alone (RFC 2308 §2.1).
-//
-// Authority holds SOA, NSEC and NSEC3, with signatures, and the zone's NS set; Additional what the
-// zone may say of it. Nothing there has been judged. RRsets may borrow the packets they came in.
+// Answer holds the RRset at QNAME, or the alias there; a DNAME comes before the CNAME it makes.
+// Authority holds SOA, NSEC and NSEC3 of a denial, those NSEC and NSEC3 that an expanded wildcard
+// needs, and the zone's NS set. Additional holds what the zone may say to go with the answer.
+// Nothing has been judged. RRsets may borrow the packet they came in.
 type Result struct {
 	wire.Response
 	Kind   Kind
-	End    Kind
-	Target wire.Name // of the last alias in Answer; QNAME where there is none
-	Zone   wire.Name // whose servers answered
+	Target wire.Name // of an Alias
+	Zone   wire.Name // whose servers answered, canonical; servers of two zones may speak for a lower one
 	Cut    *zonecut.Cut
 	Lease  uint32 // Unix seconds: nothing of this is kept longer than the zone's own grant
 	Server netip.AddrPort

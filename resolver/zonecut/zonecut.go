@@ -2,11 +2,15 @@
 //
 // A Cut is one grant: what the parent zone said of its child in one referral, NS set, glue, and DS
 // or the proof of its absence, with the lease it gave them. Cuts lie in the cache as an entry kind of
-// their own, so that they share its budget and its eviction and are never shown to clients.
+// their own, so that they share its budget and its eviction and are never shown to clients:
 //
-// Who may write what follows from RFC 1034 §4.2.1: only the parent's referral grants and renews,
-// never the child (a "ghost domain" renews itself for ever). A cut is live while its own lease and
-// every ancestor's run, and while no ancestor was granted to others since.
+//	answer      the NS set; its TTL is the lease
+//	authority   the DS RRset, or the NSEC or NSEC3 RRsets that prove its absence
+//	additional  a record of the parent zone's name with Since and Granted, then the glue
+//
+// Who may write follows from RFC 1034 §4.2.1: only the parent's referral grants and renews, never
+// the child (a "ghost domain" would renew itself for ever). A cut is live while its own lease and
+// every ancestor's run, and while no ancestor was granted to others since it was granted itself.
 package zonecut
 
 import (
@@ -21,43 +25,58 @@ const Port = 53
 // MaxLease bounds a grant, in seconds, whatever TTL the parent gave.
 const MaxLease = 24 * 3600
 
-// Server is a name server of a zone. Addrs is glue or configured, and may be empty; Name is empty
-// for a server configured by address alone.
+// MaxServers and MaxAddrs bound what is kept of one delegation. The largest in use has 13 servers
+// with two addresses each; more than these serve nobody but an attacker.
+const (
+	MaxServers = 32
+	MaxAddrs   = 64
+)
+
+// Server is a name server of a zone. Name is canonical, and empty for one configured by address
+// alone. Addrs is glue or configured, and may be empty.
 type Server struct {
 	Name  wire.Name
 	Addrs []netip.AddrPort
+	// Expires ends the glue, in Unix seconds, where that is before the cut's own end; else it is 0.
+	Expires uint32
 }
 
 // Cut is a zone with who serves it. It is immutable once made.
 type Cut struct {
-	Zone    wire.Name
-	Parent  wire.Name // the zone that granted it; the root is its own
+	Zone    wire.Name // canonical
+	Parent  wire.Name // the zone that granted it, canonical; a root or configured zone is its own
 	Servers []Server
 
 	// DS is the DS RRset with its signatures or the NSEC or NSEC3 RRsets that prove its absence, as
-	// the parent's referral gave them, Unchecked. It is empty where the referral had neither.
+	// the parent's referral gave them, Unchecked, TTLs in seconds from when the Cut was looked up.
+	// It is empty where the referral had neither or their TTL has passed.
 	DS []wire.RRset
 
-	// Granted is when this grant began: a cut below is live only if granted since. Renewal by an
-	// overlapping NS set keeps it. Expires ends it, and Renew is from when on it is to be renewed
-	// where in use: all Unix seconds.
-	Granted, Renew, Expires uint32
+	// Granted is when the parent last gave the grant, Since from when on it has been renewed without
+	// a gap and with at least one server kept. Expires ends it. All are Unix seconds.
+	Granted, Since, Expires uint32
 
-	// Source says how the cut is asked.
-	Source Source
-	// First is set for a configured zone whose failure sends the question the ordinary way.
+	// Prime says that the servers are hints: they are to be asked for the zone's NS set, which then
+	// takes their place (RFC 9609 §3).
+	Prime bool
+	// Forward says that the servers are resolvers, to be asked with RD.
+	Forward bool
+	// First says that where these configured servers fail the question goes the ordinary way.
 	First bool
-	// TCP is set for a configured zone asked over TCP only.
+	// TCP says that the servers are to be asked over TCP only.
 	TCP bool
 }
 
-// Source is where a cut comes from.
-type Source uint8
+// Renew returns from when on, in Unix seconds, a cut in use is to be renewed: its last quarter.
+func (c *Cut) Renew() uint32 { return c.Expires - (c.Expires-min(c.Granted, c.Expires))/4 }
 
-// Sources of cuts.
-const (
-	Referral Source = iota
-	Hints           // the root, not primed yet
-	Stub            // configured servers, asked as authoritative ones
-	Forward         // configured resolvers, asked with RD
-)
+// Configured is a zone whose servers are configured: asked as authoritative servers, or with Forward
+// as resolvers.
+type Configured struct {
+	Zone    wire.Name
+	Servers []Server
+	Forward bool
+	Prime   bool // ask Servers for the NS set and go on with that
+	First   bool // where Servers fail, resolve the ordinary way
+	TCP     bool // ask over TCP only
+}

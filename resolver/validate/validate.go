@@ -30,6 +30,11 @@ type Fetcher interface {
 	// It ends: Judge of a DS fetches only of names with fewer labels, Judge of a DNSKEY only the DS
 	// of that name or of names with fewer labels.
 	Fetch(ctx context.Context, name wire.Name, t wire.Type) (*Fetched, error)
+
+	// Cut returns the deepest zone cut that is known above name, other than name itself; "" if none
+	// is. It does not wait. It need not be right, for what follows from it is proven; but with it an
+	// insecure delegation is found from the top down without asking for the DS of zones below it.
+	Cut(name wire.Name) wire.Name
 }
 
 // Fetched is a response with what Judge said of it. Its RRsets have their status set, also when it
@@ -48,6 +53,9 @@ type Verdict struct {
 	Zone   wire.Name // the zone that EDE is about; "" for none
 	Err    error     // of Fetch, or ErrCost; where Status is Indeterminate
 
+	// Denial is what was judged of the last target of the response, if no RRset answers there.
+	// NotDenied after a chain of aliases: nothing is known of that target, it is to be asked for.
+	Denial Denial
 	// Compact says that the name does not exist by a compact denial (RFC 9824 §3.1: NXNAME), which
 	// comes with NOERROR.
 	Compact bool
@@ -60,6 +68,16 @@ type Verdict struct {
 	// in the same direction: the verdict says nothing of the data and must not be cached.
 	Clock Clock
 }
+
+// Denial says what a response denies.
+type Denial uint8
+
+// NoData: the name has no RRset of QTYPE. NXDomain: it does not exist.
+const (
+	NotDenied Denial = iota
+	NoData
+	NXDomain
+)
 
 // Clock is what signatures of the root tell about our clock.
 type Clock int8
@@ -111,7 +129,8 @@ func New(config Config) (*Validator, error) {
 //
 // r may be a chain of aliases; each link is judged for itself, and where the last target lies in a
 // zone whose SOA is in the authority section, or the RCODE is NXDOMAIN, so is the denial at that
-// target. Data is made of the RRsets' bytes, which are borrowed and not changed.
+// target: see Verdict.Denial. Every RRset's Status is set so that the weakest of those that belong
+// to a link is the link's, opt-out included. The RRsets' bytes are borrowed and not changed.
 func (v *Validator) Judge(ctx context.Context, r *wire.Response, zone wire.Name, f Fetcher, cost *Cost) Verdict {
 	return Verdict{Status: wire.Insecure, EDE: wire.EDE{Code: wire.NoEDE}}
 }

@@ -29,7 +29,11 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"bonsai/resolver/exchange"
 )
+
+var _ exchange.Transport = (*World)(nil)
 
 // Config says how a World is made. The zero value is ready.
 type Config struct {

@@ -1,0 +1,19 @@
+package policy
+
+// Order is the list of rules, first decision wins.
+type Order []Rule
+
+// NewOrder builds the rules of a configuration. The order is this list and nothing else: who may
+// ask comes before what is asked, and what no resolver resolves before what this one knows.
+func NewOrder(c *Config) Order {
+	order := Order{
+		newAccess(c.Allow, c.Refuse), // REFUSED to strangers
+		newChaos(c.Version, c.ServerID),
+		kinds{},                // classes and types that are not resolved
+		newSnoop(c.AllowSnoop), // RD=0
+	}
+	if c.SpecialUse {
+		order = append(order, newSpecialUse())
+	}
+	return order
+}

@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/binary"
+
 // A field of an RDATA: how many octets, or one of the shapes below.
 type field int8
 
@@ -162,4 +164,12 @@ func NameFields(t Type, rdata []byte, f func(off, end int, compressible bool)) b
 		}
 	}
 	return true
+}
+
+// SOAMinimum returns the MINIMUM field of an SOA's RDATA, in seconds (RFC 2308 §4).
+func SOAMinimum(rdata []byte) uint32 {
+	if len(rdata) < 22 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(rdata[len(rdata)-4:])
 }

@@ -1,0 +1,198 @@
+package resolver
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"bonsai/cache"
+	"bonsai/cache/entry"
+	"bonsai/resolver/policy"
+	"bonsai/resolver/serve"
+	"bonsai/wire"
+)
+
+// client is what a miss keeps while it waits. There are as many as resolutions in flight, so it is
+// small: the buffers that hold any entry are borrowed for moments.
+type client struct {
+	query   wire.Query
+	options []byte
+	stats   *workerStats
+}
+
+var clients = sync.Pool{New: func() any { return &client{options: make([]byte, 0, maxOptions)} }}
+
+// Miss implements serve.Handler: it resolves, and answers within the client's patience.
+func (r *Resolver) Miss(ctx context.Context, x *serve.Exchange) {
+	begin := time.Now()
+	c := clients.Get().(*client)
+	c.stats = &r.stats.miss
+	defer clients.Put(c)
+	defer r.recovered(x, c)
+	now := r.now()
+	if c.query.Parse(x.Query) != wire.QueryOK {
+		return // Hit lets only whole queries pass
+	}
+	r.answerMiss(ctx, x, c, now)
+	r.stats.miss.missTime.observe(time.Since(begin), 1)
+}
+
+// recovered keeps a fault in the resolution of one name from ending the service of all others. It
+// is counted and logged with its stack: it is always a defect.
+func (r *Resolver) recovered(x *serve.Exchange, c *client) {
+	if fault := recover(); fault != nil {
+		r.stats.panics.Add(1)
+		r.log.Error("internal error", "query", string(wire.Name(c.query.Name()).String()), "type", c.query.QType.String(),
+			"fault", fault, "stack", string(debug.Stack()))
+		r.refuse(x, &c.query, wire.RCODEServFail, wire.EDEOther, "internal error", c.options, c.stats)
+	}
+}
+
+// answerMiss waits for the resolution, or answers with stale data before the client gives up
+// (RFC 8767 §5).
+func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client, now uint32) {
+	q := &c.query
+	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
+	// Another client's resolution may have ended since.
+	if r.answerCached(x, c, &key, now) {
+		return
+	}
+	stale := r.staleAnswer(q, &key, now)
+	wait, cancel := context.WithTimeout(ctx, r.config.Patience)
+	defer cancel()
+	var res *result
+	var err error
+	if stale == nil {
+		res, err = r.resolveFor(wait, q)
+	} else {
+		res, err = r.resolveWithin(wait, q, r.config.StalePatience)
+	}
+	now = r.now()
+	switch {
+	case err == nil && res.content != nil:
+		r.respond(x, q, res.packed, now, false, c.options, c.stats)
+	case err == nil && q.Has(wire.FlagCD) && res.raw != nil:
+		r.respond(x, q, res.raw, now, false, c.options, c.stats)
+	case stale != nil && (err != nil || !validation(res.failure.code)):
+		r.stats.stale.Add(1)
+		r.respond(x, q, stale, now, true, c.options, c.stats)
+	case err == nil:
+		r.logFailure(q, res.failure)
+		r.respond(x, q, res.failed, now, false, c.options, c.stats)
+	default:
+		f := failureOf(err)
+		r.logFailure(q, f)
+		r.respond(x, q, packFailure(question{name: wire.Name(q.Name()), t: q.QType}, f, now), now, false, c.options, c.stats)
+	}
+}
+
+// answerCached answers from the cache if it can.
+func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, now uint32) bool {
+	found, other := scratch.Get().(*[]byte), scratch.Get().(*[]byte)
+	defer scratch.Put(found)
+	defer scratch.Put(other)
+	e, how := r.find(&c.query, key, now, *found, *other)
+	if how != lookupMiss {
+		r.respond(x, &c.query, e, now, how == lookupStale, c.options, c.stats)
+	}
+	return how != lookupMiss
+}
+
+// staleAnswer returns a copy of expired data that may be served in need, or nil. The denial of the
+// name is the later of the two where both are there: a positive answer would have taken it away.
+func (r *Resolver) staleAnswer(q *wire.Query, key *cache.Key, now uint32) entry.Entry {
+	if r.config.StaleTTL == 0 {
+		return nil
+	}
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	denial := key.With(entry.KindDenial, wire.TypeNone)
+	if e, ok := r.cache.Lookup(&denial, now, *buf); ok {
+		return append(entry.Entry(nil), e...)
+	}
+	if e, ok := r.cache.Lookup(key, now, *buf); ok {
+		return append(entry.Entry(nil), e...)
+	}
+	return nil
+}
+
+// resolveFor returns the result of the question's flight, which this goroutine leads where there is
+// none.
+func (r *Resolver) resolveFor(ctx context.Context, q *wire.Query) (*result, error) {
+	t := r.newTree()
+	t.wantRaw = q.Has(wire.FlagCD)
+	asked := question{name: wire.Name(q.Name()), t: q.QType}
+	for {
+		res, err := t.ask(ctx, asked)
+		// A flight that was under way before a CD client joined may have dropped what it wants.
+		if err == nil && t.wantRaw && res.content == nil && res.raw == nil && validation(res.failure.code) && !t.again {
+			t.again = true
+			continue
+		}
+		return res, err
+	}
+}
+
+// resolveWithin is resolveFor that gives up waiting, while the resolution goes on in its own
+// goroutine and its result is kept.
+func (r *Resolver) resolveWithin(ctx context.Context, q *wire.Query, patience time.Duration) (*result, error) {
+	type outcome struct {
+		res *result
+		err error
+	}
+	done := make(chan outcome, 1)
+	own := &wire.Query{}
+	own.Parse(append([]byte(nil), q.Bytes...))
+	r.wait.Go(func() {
+		run, cancel := context.WithTimeout(r.ctx, r.config.Patience)
+		defer cancel()
+		defer func() {
+			if fault := recover(); fault != nil {
+				r.stats.panics.Add(1)
+				r.log.Error("internal error", "fault", fault, "stack", string(debug.Stack()))
+				done <- outcome{err: newFailure(wire.EDEOther, "internal error")}
+			}
+		}()
+		res, err := r.resolveFor(run, own)
+		done <- outcome{res, err}
+	})
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case o := <-done:
+		return o.res, o.err
+	case <-timer.C:
+		return nil, context.DeadlineExceeded
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Shed implements serve.Handler: with no room to resolve, stale data or SERVFAIL.
+func (r *Resolver) Shed(x *serve.Exchange) {
+	c := clients.Get().(*client)
+	c.stats = &r.stats.miss
+	defer clients.Put(c)
+	q := &c.query
+	if q.Parse(x.Query) != wire.QueryOK {
+		return
+	}
+	r.stats.shed.Add(1)
+	now := r.now()
+	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
+	if e := r.staleAnswer(q, &key, now); e != nil {
+		r.respond(x, q, e, now, true, c.options, c.stats)
+		return
+	}
+	r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "too many resolutions in flight", c.options, c.stats)
+}
+
+func (r *Resolver) logFailure(q *wire.Query, f *failure) {
+	r.stats.countFailure(f.code)
+	r.log.Debug("resolution failed", "name", wire.Name(q.Name()).String(), "type", q.QType.String(),
+		"code", int(f.code), "reason", f.text, "server", f.server)
+}
+
+// Judge tells what the policies say of a request: for explanations and tests.
+func (r *Resolver) Judge(request *policy.Request) policy.Outcome { return r.rules.Judge(request) }

@@ -1,0 +1,85 @@
+package resolver
+
+import (
+	"context"
+	"runtime/debug"
+
+	"bonsai/cache/entry"
+	"bonsai/wire"
+)
+
+// refresh is a question to ask again before its answer expires. It is a plain value, so that a hit
+// queues one without allocating.
+type refresh struct {
+	name [wire.MaxNameLen]byte
+	n    uint8
+	t    wire.Type
+}
+
+// refreshBelow returns how many seconds before the end an answer of this lifetime is renewed where
+// it is in use: the last tenth.
+func refreshBelow(lifetime uint32) uint32 { return lifetime / 10 }
+
+// dueForRefresh says whether a hit should have its answer renewed.
+func (r *Resolver) dueForRefresh(e entry.Entry, now uint32) bool {
+	left := e.Expires() - now
+	return left <= refreshBelow(e.Original()) && e.Kind() != entry.KindFailure && e.Kind() != entry.KindUnvalidated
+}
+
+// refreshSoon queues a refresh; a full queue drops it, for the name is asked again if it matters.
+func (r *Resolver) refreshSoon(q *wire.Query) {
+	var f refresh
+	f.n = uint8(copy(f.name[:], q.Name()))
+	f.t = q.QType
+	select {
+	case r.refreshes <- f:
+	default:
+		r.stats.refreshesDropped.Add(1)
+	}
+}
+
+// maxRefreshing bounds the refreshes under way at once.
+const maxRefreshing = 32
+
+// refresher runs what hits have queued until the Resolver is closed.
+func (r *Resolver) refresher() {
+	slots := make(chan struct{}, maxRefreshing)
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case f := <-r.refreshes:
+			select {
+			case slots <- struct{}{}:
+			case <-r.ctx.Done():
+				return
+			}
+			r.wait.Go(func() {
+				defer func() { <-slots }()
+				r.renew(question{name: wire.Name(f.name[:f.n]), t: f.t})
+			})
+		}
+	}
+}
+
+// renew asks again for the links of an answer that are about to expire.
+func (r *Resolver) renew(q question) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			r.stats.panics.Add(1)
+			r.log.Error("internal error", "fault", fault, "stack", string(debug.Stack()))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(r.ctx, r.config.Patience)
+	defer cancel()
+	t := r.newTree()
+	t.refresh = true
+	now := r.now()
+	if t.usable(r.lookupContent(entry.KindAnswer, q.name, q.t, now)) != nil ||
+		t.usable(r.lookupContent(entry.KindDenial, q.name, wire.TypeNone, now)) != nil ||
+		t.cachedFailure(q.name, q.t) != nil {
+		return // renewed meanwhile, or not to be tried again yet
+	}
+	r.stats.refreshes.Add(1)
+	t.ask(ctx, q)
+}

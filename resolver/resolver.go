@@ -1,0 +1,135 @@
+// Package resolver answers client queries: a hit from the cache, a miss by resolution, one
+// resolution in flight per question. It ties policy, cache, iteration and validation together and
+// is the serve.Handler of the daemon.
+//
+// A question is answered link by link. A link is what the authoritative servers say of one name and
+// type; an alias leads to the next one. Each link is judged by itself and kept under its own name;
+// the whole chain is kept under the question as one more entry, which goes with its first record.
+package resolver
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bonsai/cache"
+	"bonsai/resolver/exchange"
+	"bonsai/resolver/iterate"
+	"bonsai/resolver/policy"
+	"bonsai/resolver/validate"
+	"bonsai/resolver/zonecut"
+)
+
+// Config is all that a Resolver needs. Zero durations and limits stand for the defaults beside
+// each.
+type Config struct {
+	Cache    *cache.Cache
+	Exchange exchange.Config
+	Cuts     zonecut.Config
+	Iterate  iterate.Config
+	Validate *validate.Config // nil: nothing is validated
+	Policy   policy.Config
+	Now      func() uint32 // wall clock, Unix seconds
+	Log      *slog.Logger
+
+	UDPSize         int           // bytes offered to clients and sent at most over UDP; 1232 (RFC 9715 §3.1)
+	Patience        time.Duration // a client waits at most so long for an answer; 10 s
+	StalePatience   time.Duration // and so long where a stale one is held; 1.8 s (RFC 8767 §5)
+	StaleTTL        uint32        // seconds shown on stale records; 30 (RFC 8767 §5.2)
+	MinTTL, MaxTTL  uint32        // seconds; 0 and 86400
+	MaxNegativeTTL  uint32        // seconds; 3600
+	FullResponses   bool          // keep authority and additional sections of positive answers
+	NSID            string        // answered to clients that ask (RFC 5001); "" for none
+	NoRotation      bool          // leave the records of an RRset in the order they came
+	RootKeySentinel bool          // RFC 8509
+	RefreshQueue    int           // refreshes waiting at most; 512
+	MaxFlights      int           // resolutions at once at most; 4096
+}
+
+// Resolver implements serve.Handler. Its methods are safe for concurrent use.
+type Resolver struct {
+	config    Config
+	cache     *cache.Cache
+	exchange  *exchange.Client
+	cuts      *zonecut.Map
+	iterator  *iterate.Iterator
+	validator *validate.Validator
+	rules     policy.Order
+	now       func() uint32
+	log       *slog.Logger
+	flights   flights
+	cookies   cookieKey
+	refreshes chan refresh
+	stats     stats
+
+	ctx    context.Context // of all resolutions; done when the Resolver is closed
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+}
+
+func (c *Config) defaults() {
+	set(&c.UDPSize, 1232)
+	set(&c.Patience, 10*time.Second)
+	set(&c.StalePatience, 1800*time.Millisecond)
+	set(&c.StaleTTL, 30)
+	set(&c.MaxTTL, 86400)
+	set(&c.MaxNegativeTTL, 3600)
+	set(&c.RefreshQueue, 512)
+	set(&c.MaxFlights, 4096)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// New assembles a Resolver. It keeps the cache and starts nothing but the refresher; Close ends
+// what runs.
+func New(config Config) (*Resolver, error) {
+	config.defaults()
+	r := &Resolver{
+		config:    config,
+		cache:     config.Cache,
+		exchange:  exchange.New(config.Exchange),
+		rules:     policy.NewOrder(&config.Policy),
+		now:       config.Now,
+		log:       config.Log,
+		refreshes: make(chan refresh, config.RefreshQueue),
+	}
+	r.flights.init()
+	r.cookies.init()
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	config.Cuts.Cache = r.cache
+	r.cuts = zonecut.New(config.Cuts)
+	config.Iterate.Exchange = r.exchange
+	config.Iterate.Cuts = r.cuts
+	config.Iterate.Now = r.now
+	r.iterator = iterate.New(config.Iterate)
+	if config.Validate != nil {
+		v, err := validate.New(*config.Validate)
+		if err != nil {
+			return nil, err
+		}
+		r.validator = v
+	}
+	r.wait.Go(r.refresher)
+	return r, nil
+}
+
+// Close cancels every resolution and returns when all have ended.
+func (r *Resolver) Close() {
+	r.cancel()
+	r.wait.Wait()
+}
+
+// Exchange returns the client side towards servers, for its counters.
+func (r *Resolver) Exchange() *exchange.Client { return r.exchange }
+
+// Cache returns the store, for its counters.
+func (r *Resolver) Cache() *cache.Cache { return r.cache }

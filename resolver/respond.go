@@ -1,0 +1,219 @@
+package resolver
+
+import (
+	"encoding/binary"
+
+	"bonsai/cache/entry"
+	"bonsai/resolver/policy"
+	"bonsai/resolver/serve"
+	"bonsai/resolver/zonecut"
+	"bonsai/wire"
+)
+
+// maxOptions bounds the EDNS options of a response: COOKIE, NSID, keepalive and two extended
+// errors with their texts.
+const maxOptions = 1024
+
+// maxTCPSize is what a length prefix can say (RFC 7766 §8).
+const maxTCPSize = 0xFFFF
+
+// limit is how long a response to this client may be.
+func (r *Resolver) limit(x *serve.Exchange, q *wire.Query) int {
+	if x.Transport == serve.UDP {
+		return q.UDPLimit(r.config.UDPSize)
+	}
+	return maxTCPSize
+}
+
+// respond answers a query from an entry: hit or miss, every answer of data is written here.
+func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now uint32, stale bool, scratch []byte, st *workerStats) {
+	options := scratch[:0]
+	if q.EDNS.Present {
+		options = r.clientOptions(options, x, q, now)
+		options = appendErrors(options, e, stale)
+	}
+	var b wire.Builder
+	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
+	o := entry.Options{DO: q.DO(), Stale: stale, StaleTTL: r.config.StaleTTL}
+	if !r.config.NoRotation {
+		o.Rotate = q.ID
+	}
+	e.AppendTo(&b, now, &o)
+	flags := wire.FlagRA
+	// RFC 6840 §5.8, RFC 4035 §3.2.3: AD where all is secure and the client understands it.
+	if e.Status() == wire.Secure && q.WantsAD() && !stale {
+		flags |= wire.FlagAD
+	}
+	st.responses[e.RCODE()&0xF].add(1)
+	x.Response = b.Finish(q, flags, e.RCODE(), uint16(r.config.UDPSize), options)
+}
+
+// optRoom is how many bytes the OPT will take.
+func optRoom(q *wire.Query, options []byte) int {
+	if !q.EDNS.Present {
+		return 0
+	}
+	return wire.OPTSize + len(options)
+}
+
+// appendErrors appends the extended errors of an entry (RFC 8914 §2).
+func appendErrors(options []byte, e entry.Entry, stale bool) []byte {
+	if stale {
+		// RFC 8914 §4.4 and §4.20: stale data, or a stale NXDOMAIN.
+		code := wire.EDEStaleAnswer
+		if e.RCODE() == wire.RCODENXDomain {
+			code = wire.EDEStaleNXDomain
+		}
+		return appendEDE(options, code, "")
+	}
+	if e.HasEDE() {
+		for _, x := range e.EDE() {
+			options = appendEDE(options, x.Code, x.Text)
+		}
+	}
+	return options
+}
+
+func appendEDE[T ~string | ~[]byte](options []byte, code wire.EDECode, text T) []byte {
+	options = binary.BigEndian.AppendUint16(options, uint16(wire.OptionEDE))
+	options = binary.BigEndian.AppendUint16(options, uint16(2+len(text)))
+	options = binary.BigEndian.AppendUint16(options, uint16(code))
+	return append(options, text...)
+}
+
+// clientOptions appends the options that answer those of the query.
+func (r *Resolver) clientOptions(options []byte, x *serve.Exchange, q *wire.Query, now uint32) []byte {
+	if len(q.EDNS.Options) == 0 {
+		return options
+	}
+	if c, ok := q.EDNS.Option(wire.OptionCookie); ok && wellFormedCookie(c) {
+		options = r.cookies.appendOption(options, c[:clientCookieLen], x.Client.Addr(), now)
+	}
+	if _, ok := q.EDNS.Option(wire.OptionNSID); ok && r.config.NSID != "" {
+		options = wire.AppendOption(options, wire.OptionNSID, []byte(r.config.NSID))
+	}
+	// RFC 7828 §3.2.1: over TCP only.
+	if _, ok := q.EDNS.Option(wire.OptionKeepalive); ok && x.Transport == serve.TCP {
+		var units [2]byte
+		binary.BigEndian.PutUint16(units[:], x.Keepalive)
+		options = wire.AppendOption(options, wire.OptionKeepalive, units[:])
+	}
+	return options
+}
+
+// reject answers a query whose shape is refused, or says that it is dropped.
+func (r *Resolver) reject(x *serve.Exchange, q *wire.Query, v wire.Verdict, scratch []byte, st *workerStats) serve.Result {
+	rcode := wire.RCODENoError
+	switch v {
+	case wire.QueryDrop:
+		st.dropped.add(1)
+		return serve.Dropped
+	case wire.QueryFormErr:
+		rcode = wire.RCODEFormErr
+	case wire.QueryNotImp:
+		rcode = wire.RCODENotImp
+	case wire.QueryBadVers:
+		rcode = wire.RCODEBadVers
+	}
+	// RFC 7873 §5.2.2: a COOKIE option of a wrong length is FORMERR, and is said by Parse's caller.
+	if v == wire.QueryCookieOnly {
+		if c, _ := q.EDNS.Option(wire.OptionCookie); !wellFormedCookie(c) {
+			rcode = wire.RCODEFormErr
+		}
+	}
+	r.refuse(x, q, rcode, wire.NoEDE, "", scratch, st)
+	return serve.Answered
+}
+
+// refuse answers with an RCODE and nothing else.
+func (r *Resolver) refuse(x *serve.Exchange, q *wire.Query, rcode wire.RCODE, code wire.EDECode, text string, scratch []byte, st *workerStats) {
+	options := scratch[:0]
+	if q.EDNS.Present {
+		options = r.clientOptions(options, x, q, r.now())
+		if code != wire.NoEDE {
+			options = appendEDE(options, code, text)
+		}
+	}
+	var b wire.Builder
+	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
+	st.responses[rcode&0xF].add(1)
+	x.Response = b.Finish(q, wire.FlagRA, rcode, uint16(r.config.UDPSize), options)
+}
+
+// decide carries out what a policy decided.
+func (r *Resolver) decide(x *serve.Exchange, q *wire.Query, o *policy.Outcome, now uint32, scratch []byte, st *workerStats) serve.Result {
+	switch o.Action {
+	case policy.Drop:
+		st.dropped.add(1)
+		return serve.Dropped
+	case policy.Answer:
+		r.respond(x, q, o.Entry, now, false, scratch, st)
+	case policy.Text:
+		r.respondText(x, q, o.Text, scratch, st)
+	default:
+		r.refuse(x, q, o.RCODE, o.EDE, o.Text, scratch, st)
+	}
+	return serve.Answered
+}
+
+// ownerIsQName points to the question (RFC 1035 §4.1.4).
+var ownerIsQName = []byte{0xC0, wire.HeaderSize}
+
+// respondText answers with one TXT record of the query's class.
+func (r *Resolver) respondText(x *serve.Exchange, q *wire.Query, text string, scratch []byte, st *workerStats) {
+	options := scratch[:0]
+	if q.EDNS.Present {
+		options = r.clientOptions(options, x, q, r.now())
+	}
+	var b wire.Builder
+	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
+	mark := b.Mark()
+	b.Buf = wire.AppendRecordHeader(b.Buf, ownerIsQName, wire.TypeTXT, 0, 1+len(text))
+	binary.BigEndian.PutUint16(b.Buf[mark+4:], uint16(q.QClass))
+	b.Buf = append(append(b.Buf, byte(len(text))), text...)
+	b.Commit(mark, wire.Answer, 1)
+	st.responses[wire.RCODENoError].add(1)
+	x.Response = b.Finish(q, wire.FlagRA, wire.RCODENoError, uint16(r.config.UDPSize), options)
+}
+
+// refer answers with the deepest delegation that is cached for the name, REFUSED where none is.
+func (r *Resolver) refer(x *serve.Exchange, q *wire.Query, now uint32, scratch []byte, st *workerStats) {
+	cut := r.cuts.Deepest(wire.Name(q.Name()), now)
+	if cut.Prime || cut.Forward {
+		r.refuse(x, q, wire.RCODERefused, wire.EDENotAuthoritative, "", scratch, st)
+		return
+	}
+	c := entry.Content{Kind: entry.KindAnswer, QName: wire.Name(q.Name()), QType: q.QType, Status: wire.Insecure}
+	c.Authority = []wire.RRset{{Owner: cut.Zone, Type: wire.TypeNS, Class: wire.ClassIN, TTL: cut.Expires - now}}
+	for _, s := range cut.Servers {
+		if s.Name != "" {
+			c.Authority[0].RDATA = append(c.Authority[0].RDATA, []byte(s.Name))
+			c.Additional = appendAddresses(c.Additional, &s, cut.Expires-now)
+		}
+	}
+	e, err := entry.Pack(nil, &c, now)
+	if err != nil {
+		r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "", scratch, st)
+		return
+	}
+	r.respond(x, q, e, now, false, scratch, st)
+}
+
+// appendAddresses appends a name server's addresses as A and AAAA RRsets.
+func appendAddresses(sets []wire.RRset, s *zonecut.Server, ttl uint32) []wire.RRset {
+	a := wire.RRset{Owner: s.Name, Type: wire.TypeA, Class: wire.ClassIN, TTL: ttl}
+	aaaa := wire.RRset{Owner: s.Name, Type: wire.TypeAAAA, Class: wire.ClassIN, TTL: ttl}
+	for _, addr := range s.Addrs {
+		if addr.Addr().Is4() {
+			a.RDATA = append(a.RDATA, addr.Addr().AsSlice())
+		} else {
+			aaaa.RDATA = append(aaaa.RDATA, addr.Addr().AsSlice())
+		}
+	}
+	for _, set := range []wire.RRset{a, aaaa} {
+		if len(set.RDATA) > 0 {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}

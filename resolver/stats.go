@@ -1,0 +1,177 @@
+package resolver
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bonsai/resolver/serve"
+	"bonsai/wire"
+)
+
+// counter is written by one goroutine at a time and read by any: no locked instruction is needed.
+type counter struct{ n atomic.Uint64 }
+
+func (c *counter) add(n uint64) { c.n.Store(c.n.Load() + n) }
+
+// DurationBuckets are the upper bounds of the response duration histograms, in seconds.
+var DurationBuckets = [...]float64{
+	1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+}
+
+// histogram counts durations. Like counter it has one writer at a time, but for missTime, which is
+// shared and counted with locked additions.
+type histogram struct {
+	buckets [len(DurationBuckets) + 1]atomic.Uint64
+	nanos   atomic.Uint64
+}
+
+// observe counts n events that took d together.
+func (h *histogram) observe(d time.Duration, n int) {
+	each := (d / time.Duration(n)).Seconds()
+	i := 0
+	for i < len(DurationBuckets) && each > DurationBuckets[i] {
+		i++
+	}
+	h.buckets[i].Add(uint64(n))
+	h.nanos.Add(uint64(d))
+}
+
+// countedTypes are the types that queries are counted by; the rest is one.
+var countedTypes = [...]wire.Type{
+	wire.TypeA, wire.TypeAAAA, wire.TypeHTTPS, wire.TypeSVCB, wire.TypeTXT, wire.TypeMX, wire.TypeNS,
+	wire.TypeSOA, wire.TypePTR, wire.TypeSRV, wire.TypeCNAME, wire.TypeDS, wire.TypeDNSKEY, wire.TypeCAA, wire.TypeANY,
+}
+
+// typeIndex is where in countedTypes a low type stands, plus one.
+var typeIndex = func() (index [256]uint8) {
+	for i, t := range countedTypes {
+		if t < 256 {
+			index[t] = uint8(i + 1)
+		}
+	}
+	return index
+}()
+
+// workerStats is what one worker counts. Workers do not share a cache line.
+type workerStats struct {
+	_         [64]byte
+	queries   [2]counter // by serve.Transport
+	types     [len(countedTypes) + 1]counter
+	responses [16]counter // by RCODE, the low four bits
+	lookups   [lookupResults]counter
+	dropped   counter
+	hitTime   histogram
+	missTime  histogram
+	_         [64]byte
+}
+
+func (s *workerStats) countType(t wire.Type) {
+	i := 0
+	if t < 256 {
+		i = int(typeIndex[t])
+	}
+	s.types[i].add(1)
+}
+
+type stats struct {
+	mu      sync.Mutex
+	workers []*workerStats
+	miss    workerStats // shared by all misses: its counters are approximate under contention
+
+	dnames, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
+
+	failures [32]atomic.Uint64 // by extended error, the last for all others
+}
+
+func (s *stats) worker() *workerStats {
+	w := new(workerStats)
+	s.mu.Lock()
+	s.workers = append(s.workers, w)
+	s.mu.Unlock()
+	return w
+}
+
+func (s *stats) countFailure(code wire.EDECode) {
+	s.failures[min(int(code), len(s.failures)-1)].Add(1)
+}
+
+// Stats is a snapshot of what the resolver counted since its start.
+type Stats struct {
+	Queries       map[string]uint64 // by transport
+	QueryTypes    map[string]uint64 // by mnemonic, "other"
+	Responses     map[string]uint64 // by RCODE
+	Lookups       map[string]uint64 // hit, stale, miss
+	Dropped       uint64            // queries that got no response
+	HitDurations  Histogram
+	MissDurations Histogram
+	InFlight      int // resolutions
+	Panics        uint64
+	Shed          uint64
+	Stale         uint64
+	Refreshes     uint64
+	RefreshesLost uint64
+	Failures      map[wire.EDECode]uint64
+}
+
+// Histogram holds counts for DurationBuckets and one more above them, not cumulated, and the sum in
+// seconds.
+type Histogram struct {
+	Buckets [len(DurationBuckets) + 1]uint64
+	Sum     float64
+}
+
+func (h *Histogram) add(from *histogram) {
+	for i := range from.buckets {
+		h.Buckets[i] += from.buckets[i].Load()
+	}
+	h.Sum += time.Duration(from.nanos.Load()).Seconds()
+}
+
+// Stats adds up what all workers counted.
+func (r *Resolver) Stats() Stats {
+	out := Stats{
+		Queries: map[string]uint64{}, QueryTypes: map[string]uint64{}, Responses: map[string]uint64{},
+		Lookups: map[string]uint64{}, Failures: map[wire.EDECode]uint64{},
+		InFlight: r.flights.count(), Panics: r.stats.panics.Load(), Shed: r.stats.shed.Load(), Stale: r.stats.stale.Load(),
+		Refreshes: r.stats.refreshes.Load(), RefreshesLost: r.stats.refreshesDropped.Load(),
+	}
+	r.stats.mu.Lock()
+	workers := append([]*workerStats{&r.stats.miss}, r.stats.workers...)
+	r.stats.mu.Unlock()
+	for _, w := range workers {
+		out.addWorker(w)
+	}
+	for code := range r.stats.failures {
+		if n := r.stats.failures[code].Load(); n > 0 {
+			out.Failures[wire.EDECode(code)] = n
+		}
+	}
+	return out
+}
+
+var lookupNames = [lookupResults]string{"hit", "stale", "miss"}
+
+func (out *Stats) addWorker(w *workerStats) {
+	for _, t := range []serve.Transport{serve.UDP, serve.TCP} {
+		out.Queries[t.String()] += w.queries[t].n.Load()
+	}
+	for i := range w.types {
+		name := "other"
+		if i > 0 {
+			name = countedTypes[i-1].String()
+		}
+		out.QueryTypes[name] += w.types[i].n.Load()
+	}
+	for i := range w.responses {
+		if n := w.responses[i].n.Load(); n > 0 {
+			out.Responses[wire.RCODE(i).String()] += n
+		}
+	}
+	for i := range w.lookups {
+		out.Lookups[lookupNames[i]] += w.lookups[i].n.Load()
+	}
+	out.Dropped += w.dropped.n.Load()
+	out.HitDurations.add(&w.hitTime)
+	out.MissDurations.add(&w.missTime)
+}

@@ -1,0 +1,75 @@
+package resolver
+
+import (
+	"sync"
+
+	"bonsai/cache"
+	"bonsai/cache/entry"
+	"bonsai/wire"
+)
+
+// scratch holds buffers that the largest entry fits.
+var scratch = sync.Pool{New: func() any { b := make([]byte, cache.MaxEntry+16); return &b }}
+
+// replaced are the types whose entries go when their name is denied, so that what was stored later
+// wins. They are those that are asked for; another type's entry lives out its TTL.
+var replaced = [...]wire.Type{
+	wire.TypeA, wire.TypeAAAA, wire.TypeHTTPS, wire.TypeCNAME, wire.TypeTXT, wire.TypeMX,
+	wire.TypeNS, wire.TypeSOA, wire.TypeSRV, wire.TypePTR, wire.TypeSVCB, wire.TypeDNAME,
+}
+
+// store packs and keeps one link. What has no lifetime is not kept (RFC 1035 §3.2.1: TTL 0 is for
+// the transaction in progress).
+func (r *Resolver) store(c *link, now uint32, epoch uint64) {
+	if c.Lifetime == 0 || c.QType == wire.TypeANY {
+		return
+	}
+	packed, err := entry.Pack(nil, &c.Content, now)
+	if err != nil {
+		return // answered and not cached
+	}
+	r.storePacked(&c.Content, packed, now, epoch)
+}
+
+// storePacked keeps an entry and takes away what it contradicts.
+func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32, epoch uint64) {
+	key := cache.MakeKey(c.Kind, 0, c.QName, c.QType)
+	if !r.cache.Store(&key, packed, now, epoch) {
+		return
+	}
+	switch c.Kind {
+	case entry.KindDenial:
+		r.removeReplaced(c.QName, wire.TypeNone)
+	case entry.KindAnswer:
+		r.remove(entry.KindFailure, c.QName, c.QType)
+		r.remove(entry.KindDenial, c.QName, wire.TypeNone)
+		switch {
+		case c.QType == wire.TypeDNAME && len(c.Answer) > 0:
+			r.stats.dnames.Add(1)
+		case c.QType == wire.TypeCNAME && len(c.Answer) > 0:
+			// An alias has no other data (RFC 1034 §3.6.2): what says otherwise is older.
+			// Chains composed under it go too, and are composed anew from their links.
+			r.removeReplaced(c.QName, wire.TypeCNAME)
+		case !hasAlias(c.Answer):
+			r.remove(entry.KindAnswer, c.QName, wire.TypeCNAME)
+		}
+	}
+}
+
+func hasAlias(sets []wire.RRset) bool {
+	return len(sets) > 0 && (sets[0].Type == wire.TypeCNAME || sets[0].Type == wire.TypeDNAME)
+}
+
+// removeReplaced takes away what is kept under name but for one type.
+func (r *Resolver) removeReplaced(name wire.Name, but wire.Type) {
+	for _, t := range replaced {
+		if t != but {
+			r.remove(entry.KindAnswer, name, t)
+		}
+	}
+}
+
+func (r *Resolver) remove(kind entry.Kind, name wire.Name, t wire.Type) {
+	key := cache.MakeKey(kind, 0, name, t)
+	r.cache.Remove(&key)
+}

@@ -1,0 +1,170 @@
+package resolver
+
+import (
+	"time"
+
+	"bonsai/cache"
+	"bonsai/cache/entry"
+	"bonsai/resolver/policy"
+	"bonsai/resolver/serve"
+	"bonsai/wire"
+)
+
+// worker answers hits for one goroutine of the front end. Its buffers are used for every batch, so
+// that a hit allocates nothing.
+type worker struct {
+	r       *Resolver
+	slots   []slot
+	found   []byte // the entry that answers
+	other   []byte // one looked at beside it
+	options []byte
+	stats   *workerStats
+}
+
+// slot is what a worker keeps of one query of a batch.
+type slot struct {
+	query   wire.Query
+	key     cache.Key
+	decided serve.Result
+	pending bool // not decided yet: look the key up
+}
+
+// NewWorker implements serve.Handler.
+func (r *Resolver) NewWorker() serve.Worker {
+	return &worker{
+		r:       r,
+		found:   r.cache.NewBuf(),
+		other:   r.cache.NewBuf(),
+		options: make([]byte, 0, maxOptions),
+		stats:   r.stats.worker(),
+	}
+}
+
+// Hit implements serve.Worker. The batch is hashed and its index lines are touched first, so that
+// the memory misses of its queries overlap.
+func (w *worker) Hit(batch []serve.Exchange, results []serve.Result) {
+	begin := time.Now()
+	if len(w.slots) < len(batch) {
+		w.slots = make([]slot, len(batch))
+	}
+	now := w.r.now()
+	for i := range batch {
+		w.prepare(&w.slots[i], &batch[i], now)
+	}
+	hits := 0
+	for i := range batch {
+		s := &w.slots[i]
+		if s.pending {
+			s.decided = w.lookup(s, &batch[i], now)
+			if s.decided == serve.Answered {
+				hits++
+			}
+		}
+		results[i] = s.decided
+	}
+	if hits > 0 {
+		w.stats.hitTime.observe(time.Since(begin), hits)
+	}
+}
+
+// prepare parses a query and lets the policies decide; what they pass gets its key.
+func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
+	s.pending = false
+	w.stats.queries[x.Transport].add(1)
+	verdict := s.query.Parse(x.Query)
+	if verdict != wire.QueryOK {
+		s.decided = w.r.reject(x, &s.query, verdict, w.options, w.stats)
+		return
+	}
+	w.stats.countType(s.query.QType)
+	request := policy.Request{Query: &s.query, Client: x.Client.Addr().Unmap(), Now: now}
+	o := w.r.rules.Judge(&request)
+	switch o.Action {
+	case policy.Pass:
+		s.key = cache.MakeKey(entry.KindAnswer, 0, s.query.Name(), s.query.QType)
+		w.r.cache.Prefetch(&s.key)
+		s.pending = true
+	case policy.Cached:
+		s.decided = w.cachedOnly(s, x, now)
+	default:
+		s.decided = w.r.decide(x, &s.query, &o, now, w.options, w.stats)
+	}
+}
+
+// lookup answers from the cache, or says that it can't.
+func (w *worker) lookup(s *slot, x *serve.Exchange, now uint32) serve.Result {
+	e, how := w.r.find(&s.query, &s.key, now, w.found, w.other)
+	w.stats.lookups[how].add(1)
+	if how == lookupMiss {
+		return serve.Missed
+	}
+	if how == lookupHit && w.r.dueForRefresh(e, now) {
+		w.r.refreshSoon(&s.query)
+	}
+	w.r.respond(x, &s.query, e, now, how == lookupStale, w.options, w.stats)
+	return serve.Answered
+}
+
+// cachedOnly answers a query that may read the cache and not have anything resolved: what is
+// cached, else the deepest cut that is (RFC 1034 §4.3.2 step 4).
+func (w *worker) cachedOnly(s *slot, x *serve.Exchange, now uint32) serve.Result {
+	s.key = cache.MakeKey(entry.KindAnswer, 0, s.query.Name(), s.query.QType)
+	e, how := w.r.find(&s.query, &s.key, now, w.found, w.other)
+	w.stats.lookups[how].add(1)
+	if how == lookupHit {
+		w.r.respond(x, &s.query, e, now, false, w.options, w.stats)
+		return serve.Answered
+	}
+	w.r.refer(x, &s.query, now, w.options, w.stats)
+	return serve.Answered
+}
+
+// lookupResult is how a lookup for a client ended.
+type lookupResult uint8
+
+const (
+	lookupHit lookupResult = iota
+	lookupStale
+	lookupMiss
+	lookupResults
+)
+
+// find looks for what answers a query now: a live answer, the denial of its name, for those who
+// set CD what did not validate, and a remembered failure, instead of which stale data is served
+// (RFC 8767 §5). found and other are buffers; the entry lies in one of them.
+func (r *Resolver) find(q *wire.Query, key *cache.Key, now uint32, found, other []byte) (entry.Entry, lookupResult) {
+	answer, ok := r.cache.Lookup(key, now, found)
+	if ok && answer.Expires() > now {
+		return answer, lookupHit
+	}
+	stale := entry.Entry(nil)
+	if ok {
+		stale = answer
+	}
+	k := key.With(entry.KindDenial, wire.TypeNone)
+	if e, ok := r.cache.Lookup(&k, now, other); ok {
+		if e.Expires() > now {
+			return e, lookupHit
+		}
+		// The denial is the later of the two: a positive answer would have taken it away.
+		stale, found, other = e, other, found
+	}
+	if q.Has(wire.FlagCD) {
+		k = key.With(entry.KindUnvalidated, q.QType)
+		if e, ok := r.cache.Lookup(&k, now, other); ok && e.Expires() > now {
+			return e, lookupHit
+		}
+	}
+	k = key.With(entry.KindFailure, q.QType)
+	if e, ok := r.cache.Lookup(&k, now, other); ok && e.Expires() > now {
+		code, _ := firstEDE(e)
+		switch {
+		case q.Has(wire.FlagCD) && validation(code):
+			return nil, lookupMiss
+		case stale != nil && r.config.StaleTTL > 0 && !validation(code):
+			return stale, lookupStale
+		}
+		return e, lookupHit
+	}
+	return nil, lookupMiss
+}

@@ -147,3 +147,11 @@ func (t *tree) grantedDS(ctx context.Context, zone wire.Name) *validate.Fetched 
 	r.store(c, now, epoch)
 	return fetched(c)
 }
+
+// Cut implements validate.Fetcher: the deepest zone cut known above name.
+func (t *tree) Cut(name wire.Name) wire.Name {
+	if name == wire.Root {
+		return ""
+	}
+	return t.r.cuts.Deepest(name.Parent(), t.r.now()).Zone
+}

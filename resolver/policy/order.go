@@ -9,7 +9,8 @@ func NewOrder(c *Config) Order {
 	order := Order{
 		newAccess(c.Allow, c.Refuse), // REFUSED to strangers
 		newChaos(c.Version, c.ServerID),
-		kinds{},                // classes and types that are not resolved
+		kinds{}, // classes and types that are not resolved
+		localData{c.LocalData},
 		newSnoop(c.AllowSnoop), // RD=0
 	}
 	if c.SpecialUse {

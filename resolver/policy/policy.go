@@ -55,6 +55,7 @@ type Config struct {
 	Version    string         // what version.bind and version.server say; "" refuses them
 	ServerID   string         // what id.server and hostname.bind say; "" refuses them
 	SpecialUse bool           // answer for special-use names and private reverse zones
+	LocalData  LocalData      // answered for these names; kept, not changed after NewOrder
 }
 
 // fail is an Outcome that refuses with an extended error.

@@ -12,7 +12,7 @@ import (
 
 var (
 	scenarios = flag.String("scenarios", "", "folder of scenarios to read, too")
-	_         = flag.String("list", "", "read by the tests of package resolver")
+	_         = flag.String("topics", "", "read by the tests of package resolver")
 )
 
 const deckardText = `; a comment

@@ -35,11 +35,20 @@ func wellFormedCookie(c []byte) bool {
 // appendOption appends a COOKIE option with a fresh server cookie (RFC 9018 §4: version 1, a
 // timestamp, and SipHash-2-4 over client cookie, these and the client's address).
 func (k *cookieKey) appendOption(options, client []byte, addr netip.Addr, now uint32) []byte {
+	options = binary.BigEndian.AppendUint16(options, uint16(wire.OptionCookie))
+	options = binary.BigEndian.AppendUint16(options, clientCookieLen+serverCookieLen)
+	options = append(options, client...)
+	options = append(options, 1, 0, 0, 0)
+	options = binary.BigEndian.AppendUint32(options, now)
+	cookie := options[len(options)-clientCookieLen-8:]
+	return binary.LittleEndian.AppendUint64(options, k.hash(cookie, addr))
+}
+
+// hash is over client cookie, version, reserved bytes and timestamp, 16 bytes in all, and the
+// address.
+func (k *cookieKey) hash(cookie []byte, addr netip.Addr) uint64 {
 	var in [clientCookieLen + 8 + 16]byte
-	copy(in[:], client)
-	in[clientCookieLen] = 1
-	binary.BigEndian.PutUint32(in[clientCookieLen+4:], now)
-	n := clientCookieLen + 8
+	n := copy(in[:], cookie[:clientCookieLen+8])
 	if addr = addr.Unmap(); addr.Is4() {
 		a := addr.As4()
 		n += copy(in[n:], a[:])
@@ -47,8 +56,22 @@ func (k *cookieKey) appendOption(options, client []byte, addr netip.Addr, now ui
 		a := addr.As16()
 		n += copy(in[n:], a[:])
 	}
-	options = binary.BigEndian.AppendUint16(options, uint16(wire.OptionCookie))
-	options = binary.BigEndian.AppendUint16(options, clientCookieLen+serverCookieLen)
-	options = append(options, in[:clientCookieLen+8]...)
-	return binary.LittleEndian.AppendUint64(options, siphash.Hash(k.k0, k.k1, in[:n]))
+	return siphash.Hash(k.k0, k.k1, in[:n])
+}
+
+// Ages of a good server cookie in seconds (RFC 9018 §4.3): not over an hour, and not from more than
+// five minutes ahead.
+const (
+	cookieAge   = 3600
+	cookieAhead = 300
+)
+
+// valid says whether a COOKIE option holds a server cookie that we made for this address.
+func (k *cookieKey) valid(c []byte, addr netip.Addr, now uint32) bool {
+	if len(c) != clientCookieLen+serverCookieLen || c[clientCookieLen] != 1 {
+		return false
+	}
+	age := int32(now - binary.BigEndian.Uint32(c[clientCookieLen+4:]))
+	return age <= cookieAge && age >= -cookieAhead &&
+		binary.LittleEndian.Uint64(c[clientCookieLen+8:]) == k.hash(c, addr)
 }

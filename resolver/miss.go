@@ -195,4 +195,6 @@ func (r *Resolver) logFailure(q *wire.Query, f *failure) {
 }
 
 // Judge tells what the policies say of a request: for explanations and tests.
-func (r *Resolver) Judge(request *policy.Request) policy.Outcome { return r.rules.Judge(request) }
+func (r *Resolver) Judge(request *policy.Request) policy.Outcome {
+	return r.rules.Load().Judge(request)
+}

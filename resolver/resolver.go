@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bonsai/cache"
@@ -55,7 +56,7 @@ type Resolver struct {
 	cuts      *zonecut.Map
 	iterator  *iterate.Iterator
 	validator *validate.Validator
-	rules     policy.Order
+	rules     atomic.Pointer[policy.Order]
 	now       func() uint32
 	log       *slog.Logger
 	flights   flights
@@ -97,11 +98,11 @@ func New(config Config) (*Resolver, error) {
 		config:    config,
 		cache:     config.Cache,
 		exchange:  exchange.New(config.Exchange),
-		rules:     policy.NewOrder(&config.Policy),
 		now:       config.Now,
 		log:       config.Log,
 		refreshes: make(chan refresh, config.RefreshQueue),
 	}
+	r.SetPolicy(&config.Policy)
 	r.flights.init()
 	r.cookies.init()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -133,3 +134,9 @@ func (r *Resolver) Exchange() *exchange.Client { return r.exchange }
 
 // Cache returns the store, for its counters.
 func (r *Resolver) Cache() *cache.Cache { return r.cache }
+
+// SetPolicy replaces the rules for all queries from now on. Those under way end by the old ones.
+func (r *Resolver) SetPolicy(c *policy.Config) {
+	order := policy.NewOrder(c)
+	r.rules.Store(&order)
+}

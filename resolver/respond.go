@@ -148,12 +148,27 @@ func (r *Resolver) decide(x *serve.Exchange, q *wire.Query, o *policy.Outcome, n
 		return serve.Dropped
 	case policy.Answer:
 		r.respond(x, q, o.Entry, now, false, scratch, st)
+	case policy.Truncate:
+		r.respondTruncated(x, q, scratch, st)
 	case policy.Text:
 		r.respondText(x, q, o.Text, scratch, st)
 	default:
 		r.refuse(x, q, o.RCODE, o.EDE, o.Text, scratch, st)
 	}
 	return serve.Answered
+}
+
+// respondTruncated sends the client over to TCP, with a cookie if it brought one.
+func (r *Resolver) respondTruncated(x *serve.Exchange, q *wire.Query, scratch []byte, st *workerStats) {
+	options := scratch[:0]
+	if q.EDNS.Present {
+		options = r.clientOptions(options, x, q, r.now())
+	}
+	var b wire.Builder
+	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
+	b.Truncate()
+	st.responses[wire.RCODENoError].add(1)
+	x.Response = b.Finish(q, wire.FlagRA, wire.RCODENoError, uint16(r.config.UDPSize), options)
 }
 
 // ownerIsQName points to the question (RFC 1035 §4.1.4).

@@ -77,8 +77,8 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 		return
 	}
 	w.stats.countType(s.query.QType)
-	request := policy.Request{Query: &s.query, Client: x.Client.Addr().Unmap(), Now: now}
-	o := w.r.rules.Judge(&request)
+	request := policy.Request{Query: &s.query, Client: x.Client.Addr(), Now: now, Verified: w.r.verified(x, &s.query, now)}
+	o := w.r.rules.Load().Judge(&request)
 	switch o.Action {
 	case policy.Pass:
 		s.key = cache.MakeKey(entry.KindAnswer, 0, s.query.Name(), s.query.QType)
@@ -167,4 +167,17 @@ func (r *Resolver) find(q *wire.Query, key *cache.Key, now uint32, found, other 
 		return e, lookupHit
 	}
 	return nil, lookupMiss
+}
+
+// verified says whether the client's address can't be forged: it came over TCP, or has a cookie that
+// we sent there (RFC 7873 §5.2.3).
+func (r *Resolver) verified(x *serve.Exchange, q *wire.Query, now uint32) bool {
+	if x.Transport != serve.UDP {
+		return true
+	}
+	if len(q.EDNS.Options) == 0 {
+		return false
+	}
+	c, ok := q.EDNS.Option(wire.OptionCookie)
+	return ok && r.cookies.valid(c, x.Client.Addr(), now)
 }

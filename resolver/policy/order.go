@@ -6,15 +6,20 @@ type Order []Rule
 // NewOrder builds the rules of a configuration. The order is this list and nothing else: who may
 // ask comes before what is asked, and what no resolver resolves before what this one knows.
 func NewOrder(c *Config) Order {
-	order := Order{
-		newAccess(c.Allow, c.Refuse), // REFUSED to strangers
+	order := Order{newAccess(c.Allow, c.Refuse)} // REFUSED to strangers
+	if c.RateLimit.QPS > 0 {
+		order = append(order, newRateLimit(c.RateLimit, c.RateClock, c.RateStats))
+	}
+	order = append(order,
 		newChaos(c.Version, c.ServerID),
 		kinds{}, // classes and types that are not resolved
 		localData{c.LocalData},
-		newSnoop(c.AllowSnoop), // RD=0
+	)
+	if len(c.BlockLists) > 0 {
+		order = append(order, &block{allow: c.AllowLists, lists: c.BlockLists})
 	}
 	if c.SpecialUse {
 		order = append(order, newSpecialUse())
 	}
-	return order
+	return append(order, newSnoop(c.AllowSnoop)) // RD=0
 }

@@ -17,12 +17,13 @@ type Action uint8
 
 // Actions.
 const (
-	Pass   Action = iota // the next rule, and behind the last one resolution
-	Drop                 // no response
-	Fail                 // RCODE, with an extended error where there is one
-	Answer               // Entry
-	Text                 // one TXT record of class CH at QNAME, its string in Outcome.Text
-	Cached               // from the cache alone: nothing is resolved for this query
+	Pass     Action = iota // the next rule, and behind the last one resolution
+	Drop                   // no response
+	Fail                   // RCODE, with an extended error where there is one
+	Answer                 // Entry
+	Text                   // one TXT record of class CH at QNAME, its string in Outcome.Text
+	Truncate               // an empty response with TC: come back over TCP
+	Cached                 // from the cache alone: nothing is resolved for this query
 )
 
 // Request is what rules look at. It borrows the query.
@@ -30,6 +31,9 @@ type Request struct {
 	Query  *wire.Query
 	Client netip.Addr // unmapped
 	Now    uint32     // Unix seconds
+
+	// Verified says that the client's address is no forgery: it came over TCP or has a good cookie.
+	Verified bool
 }
 
 // Outcome is a rule's decision. The zero value passes.
@@ -56,6 +60,11 @@ type Config struct {
 	ServerID   string         // what id.server and hostname.bind say; "" refuses them
 	SpecialUse bool           // answer for special-use names and private reverse zones
 	LocalData  LocalData      // answered for these names; kept, not changed after NewOrder
+	AllowLists []*NameSet     // not blocked, whatever BlockLists say
+	BlockLists []List
+	RateLimit  RateLimit
+	RateStats  *RateStats    // counts for RateLimit; kept over reloads by the caller
+	RateClock  func() uint64 // monotonic, 64ths of a second
 }
 
 // fail is an Outcome that refuses with an extended error.

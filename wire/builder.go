@@ -13,6 +13,7 @@ type Builder struct {
 	Buf []byte
 
 	start     int
+	qnameLen  int // of the question written, 0 where there is none
 	limit     int // len(Buf) may not pass it; room for the OPT is already taken off
 	counts    [3]uint16
 	truncated bool
@@ -21,13 +22,25 @@ type Builder struct {
 // Begin starts a response to q behind dst. limit is how many bytes the message may have in all,
 // of which reserve is kept for the OPT that Finish writes.
 func (b *Builder) Begin(dst []byte, q *Query, limit, reserve int) {
-	*b = Builder{Buf: dst, start: len(dst), limit: len(dst) + limit - reserve}
+	*b = Builder{Buf: dst, start: len(dst), qnameLen: q.nameLen, limit: len(dst) + limit - reserve}
 	b.Buf = append(b.Buf, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	b.Buf = append(b.Buf, q.Question()...)
 }
 
+// BeginMessage is Begin for a message that answers no client: its question is qname (wire bytes)
+// and t in class IN.
+func (b *Builder) BeginMessage(dst, qname []byte, t Type, limit int) {
+	*b = Builder{Buf: dst, start: len(dst), qnameLen: len(qname), limit: len(dst) + limit}
+	b.Buf = append(b.Buf, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+	b.Buf = append(b.Buf, qname...)
+	b.Buf = append(b.Buf, byte(t>>8), byte(t), 0, byte(ClassIN))
+}
+
 // Start returns where in Buf the message begins.
 func (b *Builder) Start() int { return b.start }
+
+// QNameLen returns the length of the QNAME in the question written, 0 where there is none.
+func (b *Builder) QNameLen() int { return b.qnameLen }
 
 // Mark returns the place to come back to with Rollback.
 func (b *Builder) Mark() int { return len(b.Buf) }

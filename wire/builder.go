@@ -53,12 +53,18 @@ func (b *Builder) Room() int { return b.limit - len(b.Buf) }
 // truncated (RFC 2181 §9: TC only where required data is left out).
 func (b *Builder) Commit(mark int, s Section, n int) (ok bool) {
 	if len(b.Buf) > b.limit {
-		b.Buf = b.Buf[:mark]
-		b.truncated = b.truncated || s != Additional
+		b.Omit(mark, s)
 		return false
 	}
 	b.counts[s] += uint16(n)
 	return true
+}
+
+// Omit takes back what was appended since mark because the records of a section that begin there do
+// not fit, as Commit would do once they were written.
+func (b *Builder) Omit(mark int, s Section) {
+	b.Buf = b.Buf[:mark]
+	b.truncated = b.truncated || s != Additional
 }
 
 // Rollback takes back what was appended since mark.

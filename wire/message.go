@@ -61,7 +61,7 @@ func (m *Message) Parse(pkt []byte) error {
 }
 
 func (m *Message) parseQuestion(off int, first bool) (int, error) {
-	end, err := nameEnd(m.Bytes, off)
+	end, err := NameEnd(m.Bytes, off)
 	if err != nil || end+4 > len(m.Bytes) {
 		return 0, ErrFormat
 	}

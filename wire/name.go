@@ -314,9 +314,9 @@ func (n Name) ReplaceSuffix(from, to Name) (Name, bool) {
 	return head + to, true
 }
 
-// nameEnd returns the offset behind the possibly compressed name at off, having checked only what
+// NameEnd returns the offset behind the possibly compressed name at off, having checked only what
 // lies there; a pointer's target is checked by whoever follows it.
-func nameEnd(pkt []byte, off int) (int, error) {
+func NameEnd(pkt []byte, off int) (int, error) {
 	for off < len(pkt) {
 		c := int(pkt[off])
 		switch {

@@ -109,7 +109,7 @@ func (q *Query) parseAdditional(off, count int) bool {
 		return false
 	}
 	for range count {
-		end, err := nameEnd(q.Bytes, off)
+		end, err := NameEnd(q.Bytes, off)
 		if err != nil || end+10 > len(q.Bytes) {
 			return false
 		}

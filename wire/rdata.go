@@ -117,6 +117,16 @@ func checkRDATA(pkt []byte, t Type, off, end int) (compressed bool, err error) {
 	return compressed, nil
 }
 
+// ValidRDATA says whether the known fields of an RDATA of type t fit it exactly and its names are
+// whole and uncompressed.
+func ValidRDATA(t Type, rdata []byte) bool {
+	if len(rdata) > 0xFFFF {
+		return false
+	}
+	compressed, err := checkRDATA(rdata, t, 0, len(rdata))
+	return err == nil && !compressed
+}
+
 // AppendRDATA appends the RDATA of pkt[off:end] with its names uncompressed; ok is false where they
 // are malformed or the known fields do not fit.
 func AppendRDATA(dst, pkt []byte, t Type, off, end int) (out []byte, ok bool) {
@@ -155,7 +165,7 @@ func NameFields(t Type, rdata []byte, f func(off, end int, compressible bool)) b
 	for _, l := range layoutOf(t) {
 		switch l {
 		case compressible, plainName:
-			end, err := nameEnd(rdata, off)
+			end, err := NameEnd(rdata, off)
 			if err != nil {
 				return false
 			}

@@ -6,90 +6,431 @@ import (
 	"bonsai/wire"
 )
 
-// AppendTo writes the records of e into b, by sections, a RRset at a time. The builder's question
-// has e's QNAME (the client's spelling of it). Where an RRset does not fit, it and all behind it are
-// left out.
+// AppendTo writes the records of e into b, by sections, a RRset at a time with its signatures. Where
+// one does not fit, it and all behind it are left out (RFC 2181 §9). A TTL shown is the RRset's less
+// the entry's age. b's question is e's QNAME, in any spelling, and b has no records yet. It allocates
+// only where b's buffer has to grow.
 func (e Entry) AppendTo(b *wire.Builder, now uint32, o *Options) {
-	c, err := e.Unpack(now)
-	if err != nil {
+	if invariants {
+		assertQuestion(e, b)
+	}
+	if !e.appendPlain(b, now, o) {
+		e.appendAll(b, now, o)
+	}
+}
+
+// age returns how many seconds ago an entry was stored. The clock may have been set back, and then
+// the entry is as old as it was.
+func age(expires, lifetime, now uint32) uint32 {
+	stored := expires - lifetime
+	if now < stored {
+		return 0
+	}
+	return now - stored
+}
+
+// shownTTL returns the TTL to show of an RRset that was stored with a TTL so many seconds ago.
+func (o *Options) shownTTL(ttl, age uint32) uint32 {
+	if o.Stale {
+		return min(ttl, o.StaleTTL)
+	}
+	return ttl - min(ttl, age)
+}
+
+// appendPlain is appendAll for the usual entry: a plain RRset and nothing else, with RDATA stored as
+// it is sent, whose signatures, if it has any, are not wanted. Where e is of another kind it writes
+// nothing and says no.
+func (e Entry) appendPlain(b *wire.Builder, now uint32, o *Options) bool {
+	n := b.QNameLen()
+	c := cursor{e: e, p: qnameAt + n}
+	if n <= 1 || c.p >= len(e) {
+		return false
+	}
+	flags, code := e[flagsAt], e[kindAt]&codeMask
+	count, f := int(flags&countMask), codeForms[code]
+	if flags&flagExtended != 0 || count == 0 || code == codeOther || code == codeNone || f > formString ||
+		flags&flagSigned != 0 && o.DO {
+		return false
+	}
+	lifetime := c.span()
+	first, start, size := c.p, 0, 0
+	turn := rotation(o.Rotate, count)
+	for i := range count {
+		if i == turn {
+			start = c.p
+		}
+		size += c.plainLength(f)
+	}
+	last := c.p
+	if flags&flagSigned != 0 {
+		var k sigKey
+		c.skipSignatures(&k, e[qnameAt:qnameAt+n])
+	}
+	if c.bad || c.p != len(e) {
+		return false
+	}
+	head := plainHead(codeTypes[code], o.shownTTL(lifetime, age(e.Expires(), lifetime, now)))
+	mark := b.Mark()
+	if size := size + count*len(head); size > b.Room() {
+		b.Omit(mark, wire.Answer)
+		return true
+	}
+	out := appendRecords(b.Buf, e[start:last], f, &head)
+	b.Buf = appendRecords(out, e[first:start], f, &head)
+	return b.Commit(mark, wire.Answer, count)
+}
+
+// plainLength passes over a record stored as it is sent and returns the length of its RDATA.
+func (c *cursor) plainLength(f form) (n int) {
+	switch f {
+	case formFixed4:
+		n = 4
+	case formFixed16:
+		n = 16
+	case formString:
+		n = c.peekString()
+	default:
+		n = c.length()
+	}
+	c.take(n)
+	return n
+}
+
+// rotation returns which of count records comes first.
+func rotation(rotate uint16, count int) int {
+	if count == 1 {
+		return 0
+	}
+	return int(uint32(rotate) % uint32(count))
+}
+
+// plainHead is what every record of a plain RRset begins with: a pointer to the QNAME, TYPE, CLASS
+// and TTL; its last two octets are for the RDLENGTH.
+func plainHead(t wire.Type, ttl uint32) (head [12]byte) {
+	binary.BigEndian.PutUint64(head[:], (0xC000|wire.HeaderSize)<<48|uint64(t)<<32|uint64(wire.ClassIN)<<16|uint64(ttl>>16))
+	binary.BigEndian.PutUint16(head[8:], uint16(ttl))
+	return head
+}
+
+// appendRecords writes the records packed in r, which has been walked.
+func appendRecords(dst, r []byte, f form, head *[12]byte) []byte {
+	switch f {
+	case formFixed4:
+		head[11] = 4
+		for ; len(r) >= 4; r = r[4:] {
+			dst = append(dst, head[:]...)
+			dst = append(dst, r[:4]...)
+		}
+		return dst
+	case formFixed16:
+		head[11] = 16
+		for ; len(r) >= 16; r = r[16:] {
+			dst = append(dst, head[:]...)
+			dst = append(dst, r[:16]...)
+		}
+		return dst
+	}
+	for c := (cursor{e: r}); c.p < len(r); {
+		n := 0
+		if f == formString {
+			n = c.peekString()
+		} else {
+			n = c.length()
+		}
+		head[10], head[11] = byte(n>>8), byte(n)
+		dst = append(dst, head[:]...)
+		dst = append(dst, c.take(n)...)
+	}
+	return dst
+}
+
+// appendAll writes any entry.
+func (e Entry) appendAll(b *wire.Builder, now uint32, o *Options) {
+	n := b.QNameLen()
+	if n == 0 || qnameAt+n > len(e) {
 		return
 	}
-	for s, sets := range [][]wire.RRset{c.Answer, c.Authority, c.Additional} {
-		for i := range sets {
-			if !o.DO && isDNSSEC(sets[i].Type) && sets[i].Type != c.QType {
-				continue
-			}
-			if !e.appendRRset(b, c, wire.Section(s), &sets[i], o) {
-				return
-			}
+	var w writer
+	w.begin(e, n, b, now, o)
+	for first := true; !w.c.bad && (first && w.header.hasPlain() || w.c.p < len(e)); first = false {
+		s := w.c.set(&w.header, first)
+		if !o.DO && isDNSSEC(s.typ, w.header.qtype, s.section) {
+			w.skip(&s)
+		} else if !w.set(&s) {
+			return
 		}
 	}
 }
 
-func isDNSSEC(t wire.Type) bool {
-	return t == wire.TypeRRSIG || t == wire.TypeNSEC || t == wire.TypeNSEC3
+func (h *header) hasPlain() bool { return h.flags&countMask != 0 }
+
+// set is the head of an RRset.
+type set struct {
+	section wire.Section
+	owner   byte // its form
+	code    byte
+	typ     wire.Type
+	count   int
+	signed  bool
+	status  wire.Status
+	ttl     uint32
+	suffix  int // where in the QNAME the owner's suffix begins
+	literal []byte
 }
 
-func (e Entry) appendRRset(b *wire.Builder, c *Content, s wire.Section, set *wire.RRset, o *Options) bool {
-	owner, ttl := []byte(set.Owner), set.TTL
-	if set.Owner.Equal(c.QName) {
-		owner = []byte{0xC0, wire.HeaderSize}
+// set reads the head of the next RRset, which for the plain one is in the header.
+func (c *cursor) set(h *header, first bool) (s set) {
+	s = set{status: h.status, ttl: h.lifetime}
+	if first && h.hasPlain() {
+		s.code, s.typ = h.code, plainType(h.kind, h.qtype)
+		s.count, s.signed = int(h.flags&countMask), h.flags&flagSigned != 0
+		return s
 	}
-	if o.Stale {
-		ttl = min(o.StaleTTL, ttl+e.Original())
+	bits, codes := c.byte(), c.byte()
+	s.section, s.owner, s.signed = wire.Section(bits>>sectionShift), bits&ownerMask>>ownerShift, bits&setSigned != 0
+	s.code, s.count = codes>>3, int(codes&countMask)
+	s.typ = codeTypes[s.code]
+	if s.code == codeOther {
+		s.typ = wire.Type(c.uint16())
 	}
-	mark, n := b.Mark(), len(set.RDATA)
-	for i := range n {
-		r := set.RDATA[(i+int(o.Rotate))%n]
-		b.Buf = wire.AppendRecordHeader(b.Buf, owner, set.Type, ttl, len(r))
-		b.Buf = append(b.Buf, r...)
+	if s.count == 0 {
+		s.count = 1 + int(c.byte())
 	}
-	if o.DO {
-		n += len(set.Sigs)
-		for _, r := range set.Sigs {
-			b.Buf = wire.AppendRecordHeader(b.Buf, owner, wire.TypeRRSIG, ttl, len(r))
-			b.Buf = append(b.Buf, r...)
+	c.owner(&s)
+	if bits&setTTL != 0 {
+		s.ttl = c.span()
+	}
+	if bits&setStatus != 0 {
+		s.status = wire.Status(c.byte())
+	}
+	if s.section > wire.Additional || s.status > wire.Indeterminate {
+		c.fail()
+	}
+	return s
+}
+
+func (c *cursor) owner(s *set) {
+	switch s.owner {
+	case ownerQName, ownerTarget, ownerPrevious:
+	case ownerSuffix:
+		s.suffix = int(c.byte())
+	case ownerHashLower, ownerHashUpper:
+		s.suffix = int(c.byte())
+		s.literal = c.take(hashSize)
+	case ownerLiteral:
+		start := c.p
+		for {
+			l := int(c.byte())
+			if l == 0 {
+				break
+			}
+			if l > wire.MaxLabelLen {
+				c.byte()
+				break
+			}
+			c.take(l)
+		}
+		s.literal = c.e[start:c.p]
+	default:
+		c.fail()
+	}
+}
+
+// writer is the state of one AppendTo.
+type writer struct {
+	c      cursor
+	b      *wire.Builder
+	o      *Options
+	header header
+	age    uint32
+	qname  []byte
+	key    sigKey
+
+	previous ownerBytes // of the RRset before
+	target   int        // offset in the message of the canonical name in the CNAME just before, 0 for none
+
+	limit int  // the buffer may not pass it
+	full  bool // a record would have
+}
+
+// begin reads the header.
+func (w *writer) begin(e Entry, qnameLen int, b *wire.Builder, now uint32, o *Options) {
+	w.b, w.o, w.limit = b, o, b.Mark()+b.Room()
+	w.c = cursor{e: e, p: qnameAt + qnameLen}
+	w.qname = e[qnameAt:w.c.p]
+	w.header = w.c.header()
+	w.age = age(e.Expires(), w.header.lifetime, now)
+}
+
+// fits says whether n more bytes have room.
+func (w *writer) fits(dst []byte, n int) bool {
+	if len(dst)+n > w.limit {
+		w.full = true
+		return false
+	}
+	return true
+}
+
+// ownerBytes is an owner in two octets or one, as it is written again; none where it has to be whole.
+type ownerBytes struct {
+	b [2]byte
+	n int
+}
+
+// pointerTo returns a pointer to an offset of the message.
+func pointerTo(at int) (o ownerBytes) {
+	if at > maxPointer {
+		return o
+	}
+	return ownerBytes{[2]byte{0xC0 | byte(at>>8), byte(at)}, 2}
+}
+
+// suffixPointer returns the ancestor of the QNAME that begins at an offset of it.
+func (w *writer) suffixPointer(off int) ownerBytes {
+	if off >= len(w.qname)-1 {
+		w.c.bad = w.c.bad || off >= len(w.qname)
+		return ownerBytes{n: 1}
+	}
+	return pointerTo(wire.HeaderSize + off)
+}
+
+// shortOwner returns an RRset's owner where it is short even in its first record.
+func (w *writer) shortOwner(s *set) (o ownerBytes) {
+	switch s.owner {
+	case ownerQName:
+		return w.suffixPointer(0)
+	case ownerSuffix:
+		return w.suffixPointer(s.suffix)
+	case ownerTarget:
+		w.c.bad = w.c.bad || w.target == 0
+		return pointerTo(w.target)
+	case ownerPrevious:
+		w.c.bad = w.c.bad || w.previous.n == 0
+		return w.previous
+	case ownerLiteral:
+		if len(s.literal) <= 2 {
+			o.n = copy(o.b[:], s.literal)
 		}
 	}
-	return b.Commit(mark, s, n)
+	return o
 }
 
-// Unpack returns what was packed, with TTLs less the entry's age. The content borrows e.
-func (e Entry) Unpack(now uint32) (*Content, error) {
-	q := e.QName()
-	c := &Content{Kind: e.Kind(), Realm: e.Realm(), QName: wire.Name(q), QType: e.QType(), RCODE: e.RCODE(),
-		AA: e.AA(), Status: e.Status(), EDE: e.EDE(), Used: e.Used()}
-	if now < e.Expires() {
-		c.Lifetime = min(e.Expires()-now, e.Original())
+// head writes a record's fields before its RDLENGTH, for which it leaves room.
+func (w *writer) head(dst []byte, s *set, t wire.Type, ttl uint32, owner *ownerBytes) []byte {
+	if owner.n > 0 {
+		if !w.fits(dst, owner.n+recordHead) {
+			return dst
+		}
+		dst = append(dst, owner.b[:owner.n]...)
+	} else {
+		at := len(dst) - w.b.Start()
+		dst = w.wholeOwner(dst, s)
+		*owner = pointerTo(at)
 	}
-	age := e.Original() - c.Lifetime
-	p := 19 + int(e[17])
-	for _, d := range c.EDE {
-		p += 3 + len(d.Text)
+	if w.full {
+		return dst
 	}
-	for p < len(e) {
-		sections := [...]*[]wire.RRset{&c.Answer, &c.Authority, &c.Additional}
-		list := sections[e[p]]
-		set := wire.RRset{Status: wire.Status(e[p+1]), Type: wire.Type(binary.BigEndian.Uint16(e[p+2:])), Class: wire.ClassIN}
-		set.TTL = binary.BigEndian.Uint32(e[p+4:])
-		set.TTL -= min(age, set.TTL)
-		set.Owner = wire.Name(e[p+9 : p+9+int(e[p+8])])
-		p += 9 + int(e[p+8])
-		set.RDATA, p = e.list(p)
-		set.Sigs, p = e.list(p)
-		*list = append(*list, set)
-	}
-	return c, nil
+	dst = append(dst, byte(t>>8), byte(t), 0, byte(wire.ClassIN))
+	return binary.BigEndian.AppendUint32(dst, ttl)
 }
 
-func (e Entry) list(p int) ([][]byte, int) {
-	var list [][]byte
-	n := int(binary.BigEndian.Uint16(e[p:]))
-	p += 2
-	for range n {
-		l := int(binary.BigEndian.Uint16(e[p:]))
-		list = append(list, e[p+2:p+2+l])
-		p += 2 + l
+// wholeOwner writes an owner that is not short.
+func (w *writer) wholeOwner(dst []byte, s *set) []byte {
+	if s.owner == ownerLiteral {
+		if w.fits(dst, len(s.literal)+recordHead) {
+			dst = append(dst, s.literal...)
+		}
+		return dst
 	}
-	return list, p
+	suffix := w.suffixPointer(s.suffix)
+	if !w.fits(dst, 1+hashLabel+suffix.n+recordHead) {
+		return dst
+	}
+	alphabet := &base32Lower
+	if s.owner == ownerHashUpper {
+		alphabet = &base32Upper
+	}
+	dst = alphabet.appendLabel(dst, s.literal)
+	return append(dst, suffix.b[:suffix.n]...)
+}
+
+// skip passes over an RRset.
+func (w *writer) skip(s *set) {
+	for range s.count {
+		w.c.skipRecord(codeForms[s.code])
+	}
+	if s.signed {
+		w.c.skipSignatures(&w.key, w.qname)
+	}
+}
+
+// set writes one RRset with its signatures; it says no where nothing may follow.
+func (w *writer) set(s *set) bool {
+	b, c, f := w.b, &w.c, codeForms[s.code]
+	ttl, owner := w.o.shownTTL(s.ttl, w.age), w.shortOwner(s)
+	turn, begin, end := 0, c.p, 0
+	if s.count > 1 && isRotated(f, w.header.kind, s.section) {
+		turn = rotation(w.o.Rotate, s.count)
+		for range turn {
+			c.skipRecord(f)
+		}
+	}
+	mark, rdataAt := b.Mark(), 0
+	dst := b.Buf
+	for i := range s.count {
+		if turn > 0 && i == s.count-turn {
+			end, c.p = c.p, begin
+		}
+		dst = w.head(dst, s, s.typ, ttl, &owner)
+		rdataAt = len(dst) + 2 - b.Start()
+		dst = w.rdata(dst, f)
+		if c.bad || w.full {
+			return w.stop(s, mark)
+		}
+	}
+	if turn > 0 {
+		c.p = end
+	}
+	if !isDNSSEC(s.typ, w.header.qtype, s.section) {
+		w.previous, w.target = owner, 0
+		if s.typ == wire.TypeCNAME && s.count == 1 {
+			w.target = rdataAt
+		}
+	}
+	count := s.count
+	if s.signed {
+		dst, count = w.signatures(dst, s, ttl, &owner)
+	}
+	if c.bad || w.full {
+		return w.stop(s, mark)
+	}
+	b.Buf = dst
+	return b.Commit(mark, s.section, count)
+}
+
+// stop takes an RRset back that is damaged or does not fit.
+func (w *writer) stop(s *set, mark int) bool {
+	if w.c.bad {
+		w.b.Rollback(mark)
+	} else {
+		w.b.Omit(mark, s.section)
+	}
+	return false
+}
+
+// signatures writes those of an RRset, or passes over them, and returns how many records there now
+// are.
+func (w *writer) signatures(dst []byte, s *set, ttl uint32, owner *ownerBytes) (out []byte, count int) {
+	if !w.o.DO {
+		w.c.skipSignatures(&w.key, w.qname)
+		return dst, s.count
+	}
+	count = s.count
+	for more := true; more && !w.c.bad && !w.full; count++ {
+		sig := w.c.signature(&w.key, w.qname, s.ttl)
+		dst = w.head(dst, s, wire.TypeRRSIG, ttl, owner)
+		dst = w.signature(dst, s.typ, &sig)
+		more = sig.more
+	}
+	return dst, count
 }

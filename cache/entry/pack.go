@@ -1,0 +1,423 @@
+package entry
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"unicode/utf8"
+
+	"bonsai/wire"
+)
+
+// Errors of packing and reading.
+var (
+	ErrTooLarge   = errors.New("entry: response too large to pack")
+	ErrUnpackable = errors.New("entry: response has what an entry can't hold")
+	ErrDamaged    = errors.New("entry: damaged")
+)
+
+// MaxSize is the length of the largest entry, and of the largest response that one may make, in
+// bytes.
+const MaxSize = 0xFFFF
+
+// maxPointer is the highest offset that a compression pointer holds (RFC 1035 §4.1.4).
+const maxPointer = 0x3FFF
+
+// Pack appends the entry of c to dst. It fails with ErrTooLarge or ErrUnpackable, and then returns
+// dst as it was. It keeps nothing of c, and allocates only where dst has to grow.
+func Pack(dst []byte, c *Content, now uint32) ([]byte, error) {
+	out, err := pack(dst, c, now)
+	if invariants && err == nil {
+		assertPacked(c, out[len(dst):], now)
+	}
+	return out, err
+}
+
+func pack(dst []byte, c *Content, now uint32) ([]byte, error) {
+	if !packable(c) {
+		return dst, ErrUnpackable
+	}
+	p := packer{c: c, dst: dst, start: len(dst), lifetime: c.Lifetime, static: true}
+	if p.lifetime == 0 {
+		p.lifetime = leastTTL(c)
+	}
+	p.lifetime = min(p.lifetime, math.MaxUint32-now)
+	p.header(now)
+	for s, sets := range [...][]wire.RRset{c.Answer, c.Authority, c.Additional} {
+		for i := range sets {
+			if !p.set(&sets[i], wire.Section(s), s == 0 && i == 0 && p.plain) {
+				return dst, ErrUnpackable
+			}
+			if p.at > MaxSize || len(p.dst)-p.start > MaxSize {
+				return dst, ErrTooLarge
+			}
+		}
+	}
+	return p.dst, nil
+}
+
+// packable says whether the header can hold what c says.
+func packable(c *Content) bool {
+	return c.Kind < kinds && c.QName.Valid() && c.RCODE <= 0xFF && c.Status <= wire.Indeterminate
+}
+
+func leastTTL(c *Content) uint32 {
+	least, found := uint32(math.MaxUint32), false
+	for _, sets := range [...][]wire.RRset{c.Answer, c.Authority, c.Additional} {
+		for i := range sets {
+			least, found = min(least, sets[i].TTL), true
+		}
+	}
+	if !found {
+		return 0
+	}
+	return least
+}
+
+// packer is the state of one Pack.
+type packer struct {
+	c        *Content
+	dst      []byte
+	start    int // of the entry in dst
+	lifetime uint32
+	plain    bool // the first RRset's head is in the header
+	names    names
+
+	// at is how long the message is with all that has been packed in it, DNSSEC included. While
+	// static is true that is where the next record will lie whatever the options are, so that
+	// pointers to what is there may be packed.
+	at     int
+	static bool
+
+	previous wire.Name // owner of the RRset before; "" where none may point to it
+	target   wire.Name // canonical name of the CNAME record just before; "" likewise
+	key      sigKey
+}
+
+// header packs all before the first RRset.
+func (p *packer) header(now uint32) {
+	c := p.c
+	p.plain = p.isPlain()
+	code := codeOf(c.QType)
+	if p.plain && c.Kind != KindCut {
+		code = setCode(&c.Answer[0])
+	}
+	alias := !p.plain && hasAlias(c.Answer)
+	flags, ext := p.flags(alias, code)
+	p.dst = binary.BigEndian.AppendUint32(p.dst, now+p.lifetime)
+	p.dst = append(p.dst, byte(c.Kind)<<codeBits|code, flags)
+	p.dst = wire.AppendCanonical(p.dst, c.QName)
+	p.names.init(wire.BorrowName(p.dst[p.start+qnameAt:]))
+	p.at = wire.HeaderSize + len(c.QName) + 4
+	if code == codeOther {
+		p.dst = binary.BigEndian.AppendUint16(p.dst, uint16(c.QType))
+	}
+	p.dst = appendSpan(p.dst, p.lifetime)
+	if ext != 0 {
+		p.extension(ext)
+	}
+}
+
+// isPlain says whether the first RRset is what most responses are: of the QTYPE, at the QNAME, with
+// the entry's lifetime and status, and few records. The only alias it may go with is itself.
+func (p *packer) isPlain() bool {
+	if len(p.c.Answer) == 0 {
+		return false
+	}
+	set := &p.c.Answer[0]
+	return set.Type == plainType(p.c.Kind, p.c.QType) && set.Type != wire.TypeNone &&
+		set.TTL == p.lifetime && set.Status == p.c.Status &&
+		len(set.RDATA) <= countMask && set.Owner.Equal(p.c.QName) &&
+		(isAlias(set.Type) || !hasAlias(p.c.Answer))
+}
+
+func (p *packer) flags(alias bool, code byte) (flags, ext byte) {
+	c := p.c
+	status := min(byte(c.Status), statusFailed)
+	flags = status << statusShift
+	if c.Status == wire.Indeterminate {
+		ext |= extIndeterminate
+	}
+	if c.AA {
+		flags |= flagAA
+	}
+	switch {
+	case p.plain:
+		flags |= byte(len(c.Answer[0].RDATA))
+		if len(c.Answer[0].Sigs) > 0 {
+			flags |= flagSigned
+		}
+	case alias:
+		flags |= flagAlias
+	}
+	if c.Realm != 0 {
+		ext |= extRealm
+	}
+	if c.RCODE != defaultRCODE(c.Kind) {
+		ext |= extRCODE
+	}
+	if len(c.EDE) > 0 {
+		ext |= extEDE
+	}
+	if c.Used {
+		ext |= extUsed
+	}
+	if code < firstSpecialCode && hasSpecialAddress(c) {
+		ext |= extSpecial
+	}
+	if ext != 0 {
+		flags |= flagExtended
+	}
+	return flags, ext
+}
+
+func (p *packer) extension(ext byte) {
+	c := p.c
+	p.dst = append(p.dst, ext)
+	if ext&extRealm != 0 {
+		p.dst = binary.BigEndian.AppendUint16(p.dst, c.Realm)
+	}
+	if ext&extRCODE != 0 {
+		p.dst = append(p.dst, byte(c.RCODE))
+	}
+	if ext&extEDE == 0 {
+		return
+	}
+	list := c.EDE[:min(len(c.EDE), MaxEDE)]
+	p.dst = append(p.dst, byte(len(list)))
+	for _, e := range list {
+		text := cutText(e.Text)
+		p.dst = binary.BigEndian.AppendUint16(p.dst, uint16(e.Code))
+		p.dst = append(p.dst, byte(len(text)))
+		p.dst = append(p.dst, text...)
+	}
+}
+
+// cutText shortens a text to MaxEDEText bytes, between characters.
+func cutText(s string) string {
+	if len(s) <= MaxEDEText {
+		return s
+	}
+	n := MaxEDEText
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+func isAlias(t wire.Type) bool { return t == wire.TypeCNAME || t == wire.TypeDNAME }
+
+func hasAlias(sets []wire.RRset) bool {
+	for i := range sets {
+		if isAlias(sets[i].Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// setCode returns the code of an RRset's type, with the form that its records allow.
+func setCode(set *wire.RRset) byte {
+	code := codeOf(set.Type)
+	switch code {
+	case codeA, codeAAAA:
+		if isSpecialSet(set) {
+			code += codeASpecial - codeA
+		}
+	case codeTXT:
+		for _, r := range set.RDATA {
+			if len(r) == 0 || int(r[0]) != len(r)-1 {
+				return code
+			}
+		}
+		code = codeTXTString
+	}
+	return code
+}
+
+// set packs one RRset; ok is false where it is not one.
+func (p *packer) set(set *wire.RRset, s wire.Section, plain bool) (ok bool) {
+	if set.Class != wire.ClassIN || len(set.RDATA) == 0 || set.Status > wire.Indeterminate || !set.Owner.Valid() {
+		return false
+	}
+	for _, r := range set.RDATA {
+		if !wire.ValidRDATA(set.Type, r) {
+			return false
+		}
+	}
+	proof := isDNSSEC(set.Type, p.c.QType, s)
+	p.static = p.static && !proof
+	code := setCode(set)
+	ownerLen := p.pointerLen(0)
+	if !plain {
+		if len(set.RDATA) > wire.MaxRRsetRecords {
+			return false
+		}
+		ownerLen = p.head(set, s, code, proof)
+	}
+	if !proof {
+		p.target = ""
+	}
+	form := codeForms[code]
+	if len(set.RDATA) > 1 && form != formFixed4 && form != formFixed16 && isRotated(form, p.c.Kind, s) {
+		p.static = false
+	}
+	first := p.at
+	for i, r := range set.RDATA {
+		p.at += p.ownerLen(i, ownerLen, first) + recordHead
+		if !proof && set.Type == wire.TypeCNAME && len(set.RDATA) == 1 && p.at <= maxPointer {
+			p.target = wire.BorrowName(r)
+		}
+		p.record(form, set.Type, r)
+	}
+	if len(set.Sigs) == 0 {
+		return true
+	}
+	p.static = false
+	for i, r := range set.Sigs {
+		p.at += p.ownerLen(1, ownerLen, first) + recordHead + len(r)
+		if !p.sig(set, r, i == len(set.Sigs)-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// recordHead is the length of a record's fixed fields: TYPE, CLASS, TTL, RDLENGTH.
+const recordHead = 10
+
+// ownerLen returns how long the owner of an RRset's i-th record is in the message: past the first it
+// is a pointer to that one, unless that lies too far back.
+func (p *packer) ownerLen(i, firstLen, first int) int {
+	if i > 0 && first <= maxPointer {
+		return min(firstLen, 2)
+	}
+	return firstLen
+}
+
+// pointerLen returns how long a suffix of the QNAME is in the message: the root is not worth a pointer.
+func (p *packer) pointerLen(off int) int {
+	if off == len(p.c.QName)-1 {
+		return 1
+	}
+	return 2
+}
+
+// head packs the head of an explicit RRset and returns the length of its owner in the message.
+func (p *packer) head(set *wire.RRset, s wire.Section, code byte, proof bool) (ownerLen int) {
+	at := len(p.dst)
+	bits := byte(s) << sectionShift
+	count := len(set.RDATA)
+	p.dst = append(p.dst, 0, code<<3)
+	if code == codeOther {
+		p.dst = binary.BigEndian.AppendUint16(p.dst, uint16(set.Type))
+	}
+	if count <= countMask {
+		p.dst[at+1] |= byte(count)
+	} else {
+		p.dst = append(p.dst, byte(count-1))
+	}
+	form, ownerLen := p.owner(set, proof)
+	bits |= form << ownerShift
+	if set.TTL != p.lifetime {
+		bits |= setTTL
+		p.dst = appendSpan(p.dst, set.TTL)
+	}
+	if set.Status != p.c.Status {
+		bits |= setStatus
+		p.dst = append(p.dst, byte(set.Status))
+	}
+	if len(set.Sigs) > 0 {
+		bits |= setSigned
+	}
+	p.dst[at] = bits
+	return ownerLen
+}
+
+// owner packs the owner in its shortest form. A proof is not always written, so that nothing else
+// may refer to it, and it refers to nothing whose place depends on what was written before.
+func (p *packer) owner(set *wire.RRset, proof bool) (form byte, messageLen int) {
+	owner := set.Owner
+	previous, target := p.previous, p.target
+	if proof {
+		previous, target = "", ""
+	} else {
+		p.previous = ""
+	}
+	if off, ok := p.names.suffix(owner); ok {
+		if off == 0 {
+			return ownerQName, p.pointerLen(0)
+		}
+		p.dst = append(p.dst, byte(off))
+		return ownerSuffix, p.pointerLen(off)
+	}
+	if !proof && p.at <= maxPointer {
+		p.previous = owner
+	}
+	if target != "" && target.Equal(owner) {
+		return ownerTarget, 2
+	}
+	if previous != "" && previous.Equal(owner) {
+		return ownerPrevious, 2
+	}
+	if off, ok := p.names.suffix(owner.Parent()); ok && owner[0] == hashLabel {
+		if form := p.hash(owner.Label(), off); form != 0 {
+			return form, 1 + hashLabel + p.pointerLen(off)
+		}
+	}
+	mark := len(p.dst)
+	p.name(owner, p.at)
+	return ownerLiteral, len(p.dst) - mark
+}
+
+// hash packs the label of an NSEC3 owner; form is 0 where it is not the base32hex of a hash.
+func (p *packer) hash(label string, suffix int) (form byte) {
+	var h [hashSize]byte
+	for _, alphabet := range []*base32hex{&base32Lower, &base32Upper} {
+		if alphabet.decode(&h, label) {
+			p.dst = append(p.dst, byte(suffix))
+			p.dst = append(p.dst, h[:]...)
+			if alphabet == &base32Lower {
+				return ownerHashLower
+			}
+			return ownerHashUpper
+		}
+	}
+	return 0
+}
+
+// name packs a name as the message will have it at the given offset: labels, then 0 or a pointer.
+func (p *packer) name(n wire.Name, at int) {
+	for n[0] != 0 {
+		if off, ok := p.names.find(n); ok {
+			p.dst = append(p.dst, 0xC0|byte(off>>8), byte(off))
+			return
+		}
+		if p.static {
+			p.names.learn(n, at)
+		}
+		l := 1 + int(n[0])
+		p.dst = append(p.dst, n[:l]...)
+		n, at = n[l:], at+l
+	}
+	p.dst = append(p.dst, 0)
+}
+
+// packedName packs a name that is written whole: labels, then 0 or packedSuffix and how many labels
+// of the QNAME to leave out.
+func (p *packer) packedName(n wire.Name) {
+	for n[0] != 0 {
+		if off, ok := p.names.exactSuffix(n); ok {
+			p.dst = append(p.dst, packedSuffix+byte(p.names.labelsBefore(off)))
+			return
+		}
+		l := 1 + int(n[0])
+		p.dst = append(p.dst, n[:l]...)
+		n = n[l:]
+	}
+	p.dst = append(p.dst, 0)
+}
+
+// packedSuffix is the least octet that ends a packed name with a suffix of the QNAME. A length octet
+// is below it.
+const packedSuffix = wire.MaxLabelLen + 1

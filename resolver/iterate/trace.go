@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"bonsai/resolver/exchange"
 	"bonsai/wire"
 )
 
@@ -59,4 +60,16 @@ func (t *Trace) Events() (events []Event, lost int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]Event(nil), t.events...), t.lost
+}
+
+// exchanged keeps an exchange of packets.
+func (t *Trace) exchanged(depth int, zone wire.Name, x *exchange.Event) {
+	e := Event{
+		Depth: depth, Zone: zone, Name: x.Name, Type: x.Type, Server: x.Server, RTT: x.RTT, TCP: x.TCP,
+		RCODE: x.RCODE, What: "response",
+	}
+	if x.Err != nil {
+		e.What = x.Err.Error()
+	}
+	t.Add(e)
 }

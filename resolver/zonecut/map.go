@@ -187,6 +187,18 @@ func (m *Map) Store(c *Cut, now uint32, epoch uint64) {
 	if old := m.load(c.Zone, now); old != nil && overlap(old.Servers, c.Servers) {
 		c.Since = old.Since
 	}
+	m.pack(c, now, epoch)
+}
+
+// Amend keeps a cut with addresses that it lacked when it was stored or looked up. It is no grant: the
+// lease stays as it is, and a grant given meanwhile stays, too.
+func (m *Map) Amend(c *Cut, now uint32, epoch uint64) {
+	if old := m.load(c.Zone, now); old != nil && old.Granted == c.Granted && c.Expires > now {
+		m.pack(c, now, epoch)
+	}
+}
+
+func (m *Map) pack(c *Cut, now uint32, epoch uint64) {
 	buf := m.buffer()
 	defer buffers.Put(buf)
 	packed, err := entry.Pack((*buf)[:0], toContent(c, now), now)

@@ -1,0 +1,100 @@
+package iterate
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+
+	"bonsai/resolver/exchange"
+	"bonsai/resolver/zonecut"
+	"bonsai/wire"
+)
+
+// Exchanger asks servers and knows which to ask; exchange.Client does.
+type Exchanger interface {
+	Do(ctx context.Context, a *exchange.Ask) (*exchange.Reply, error)
+	Choose(zone wire.Name, candidates, tried []netip.AddrPort) (server netip.AddrPort, ok bool)
+	MarkLame(server netip.AddrPort, zone wire.Name)
+	Usable(a netip.Addr) bool
+}
+
+// Config says how an Iterator is made.
+type Config struct {
+	Exchange Exchanger
+	Cuts     *zonecut.Map
+	Now      func() uint32 // Unix seconds, for leases
+
+	Minimisation Minimisation // the zero value is Relaxed
+	IPv4, IPv6   bool         // families whose addresses are looked up; neither: both
+	// LaxGlue believes addresses of name servers from outside the zone that gives them.
+	LaxGlue bool
+	// ForwardCD sets CD in what is forwarded, so that data reaches a validator here (RFC 4035 §4.6).
+	ForwardCD bool
+
+	Limits Limits // of one client query; fields that are 0 stand for DefaultLimits
+}
+
+// Iterator resolves links. Its methods may be called at once by many goroutines.
+type Iterator struct {
+	config  Config
+	primers primers
+	stats   stats
+}
+
+// Stats are counters since New.
+type Stats struct {
+	Resolutions uint64 // links resolved or failed
+	Failures    uint64 // links that failed
+	Referrals   uint64 // referrals followed
+	Lame        uint64 // responses that showed a lame server
+	Minimised   uint64 // queries with less than the whole QNAME
+	Widened     uint64 // minimised queries that led to asking the whole QNAME
+	Lookups     uint64 // address lookups
+	Primed      uint64 // zones primed, the root above all
+}
+
+type stats struct {
+	resolutions, failures, referrals, lame, minimised, widened, lookups, primed atomic.Uint64
+}
+
+// New returns an Iterator. It starts nothing.
+func New(config Config) *Iterator {
+	if !config.IPv4 && !config.IPv6 {
+		config.IPv4, config.IPv6 = true, true
+	}
+	it := &Iterator{config: config}
+	it.primers.init()
+	return it
+}
+
+// Stats returns the counters.
+func (it *Iterator) Stats() Stats {
+	s := &it.stats
+	return Stats{
+		Resolutions: s.resolutions.Load(), Failures: s.failures.Load(), Referrals: s.referrals.Load(),
+		Lame: s.lame.Load(), Minimised: s.minimised.Load(), Widened: s.widened.Load(),
+		Lookups: s.lookups.Load(), Primed: s.primed.Load(),
+	}
+}
+
+// Resolve asks for one link: what name and qt get from the servers of their zone; a DS, from those
+// of its parent's zone. avoid are servers whose answer was no good: others are asked. The error is a
+// *Failure. Resolve runs on its caller's goroutine, and calls t.Source on it.
+func (it *Iterator) Resolve(ctx context.Context, t *Task, name wire.Name, qt wire.Type, avoid []netip.AddrPort) (*Result, error) {
+	r := resolution{Iterator: it, ctx: ctx, task: t, name: name, qtype: qt, avoid: avoid}
+	r.minimise = minimiser{mode: it.config.Minimisation}
+	return r.run((*resolution).begin)
+}
+
+// Renew asks zone's parent for its delegation, and keeps it. It does nothing for a zone whose
+// parent's servers answer for the zone itself, for they grant nothing.
+func (it *Iterator) Renew(ctx context.Context, t *Task, zone wire.Name) error {
+	zone = zone.Canonical()
+	if it.config.Cuts.Configured(zone) != nil {
+		return it.prime(ctx, t, zone)
+	}
+	r := resolution{Iterator: it, ctx: ctx, task: t, name: zone, qtype: wire.TypeNS, renew: zone}
+	r.minimise = minimiser{mode: Off}
+	_, err := r.run((*resolution).begin)
+	return err
+}

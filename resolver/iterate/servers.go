@@ -1,0 +1,99 @@
+package iterate
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"bonsai/resolver/zonecut"
+	"bonsai/wire"
+)
+
+// pool is the servers of the cut being asked: what is known of their addresses and what became of
+// asking them.
+type pool struct {
+	servers []target
+
+	addrs  []netip.AddrPort // all known, each once whatever names it has
+	tried  []netip.AddrPort // not to be asked in this round
+	silent []netip.AddrPort // asked without a response, once for each time
+
+	avoid  []netip.AddrPort
+	failed int  // queries in vain
+	rounds int  // done
+	heard  bool // some server sent something
+	missed int  // points for name servers that turned out to have no address
+	extra  int  // lookups of a second family
+}
+
+// target is one name server whose addresses may be looked up.
+type target struct {
+	name  wire.Name
+	known [2]bool // a usable address of the family
+	done  [2][ways]bool
+	gone  bool // the name does not exist
+}
+
+// Families, as indices.
+const (
+	family4 = iota
+	family6
+)
+
+var familyType = [...]wire.Type{family4: wire.TypeA, family6: wire.TypeAAAA}
+
+// newPool makes the pool of a cut. The order of the servers is drawn, so that all of those without
+// addresses share the work.
+func newPool(cut *zonecut.Cut, avoid []netip.AddrPort, x Exchanger) pool {
+	p := pool{avoid: avoid, tried: slices.Clone(avoid)}
+	p.servers = make([]target, len(cut.Servers))
+	for i := range cut.Servers {
+		p.servers[i].name = cut.Servers[i].Name
+		for _, a := range cut.Servers[i].Addrs {
+			p.add(i, a, x)
+		}
+	}
+	rand.Shuffle(len(p.servers), func(i, j int) { p.servers[i], p.servers[j] = p.servers[j], p.servers[i] })
+	return p
+}
+
+// add takes an address of a server if it may be asked at all, and says whether it is a new one.
+func (p *pool) add(server int, a netip.AddrPort, x Exchanger) bool {
+	if !x.Usable(a.Addr()) || len(p.addrs) >= zonecut.MaxAddrs {
+		return false
+	}
+	if a.Port() == 0 {
+		a = netip.AddrPortFrom(a.Addr(), zonecut.Port)
+	}
+	if a.Addr().Is4() {
+		p.servers[server].known[family4] = true
+	} else {
+		p.servers[server].known[family6] = true
+	}
+	if slices.Contains(p.addrs, a) {
+		return false
+	}
+	p.addrs = append(p.addrs, a)
+	return true
+}
+
+// silences counts how often a server was silent.
+func (p *pool) silences(a netip.AddrPort) (n int) {
+	for _, s := range p.silent {
+		if s == a {
+			n++
+		}
+	}
+	return n
+}
+
+// nextRound lets the silent be asked again.
+func (p *pool) nextRound() {
+	p.rounds++
+	p.tried = slices.DeleteFunc(p.tried, func(a netip.AddrPort) bool {
+		return slices.Contains(p.silent, a) && !slices.Contains(p.avoid, a)
+	})
+}
+
+// again lets all be asked again, for another question.
+func (p *pool) again() { p.tried = slices.Clone(p.avoid) }

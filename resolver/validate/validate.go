@@ -9,13 +9,16 @@
 //	judge.go      a response: which RRsets count, what its denial must prove, the weakest status
 //	chain.go      the keys of a zone, insecure delegations, the walk
 //	signature.go  one RRset: which signatures, in which order, how many
-//	algorithm.go  keys and the algorithms of signatures and digests
+//	algorithm.go  the algorithms of signatures and digests; key.go the keys, parsed once
 //	denial.go     what NSEC (nsec.go) and NSEC3 (nsec3.go) RRsets prove together
-//	anchor.go     trust anchors and negative trust anchors
+//	trust.go      where validation starts and where it is off; anchor.go reads trust anchors
+//	cost.go       how much work one client query may cause
 package validate
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"bonsai/wire"
@@ -111,26 +114,66 @@ type Config struct {
 
 // Validator judges responses. It may be used by any number of goroutines.
 type Validator struct {
-	config Config
+	config     Config
+	trust      atomic.Pointer[trust]
+	keys       keyCache
+	signatures signatureCache
+	stats      counters
 }
+
+// maxIterations is what RFC 9276 §3.2 lets validators compute at most in the long run; more is not
+// to be had by configuration.
+const maxIterations = 50
 
 // New returns a Validator.
 func New(config Config) (*Validator, error) {
 	if config.Now == nil {
 		config.Now = func() int64 { return time.Now().Unix() }
 	}
-	return &Validator{config: config}, nil
+	orDefault := func(limit *int, value int) {
+		if *limit == 0 {
+			*limit = value
+		}
+	}
+	orDefault(&config.MaxFailed, 16)
+	orDefault(&config.MaxFailedRRset, 8)
+	orDefault(&config.MaxVerified, 256)
+	// What 32 hashes of a name of 255 octets cost at 50 iterations; the names of IPv6 reverse zones
+	// need nearly as much where nothing of 32 labels exists.
+	orDefault(&config.MaxBlocks, 32*(5+maxIterations))
+	orDefault(&config.MaxIterations, maxIterations)
+	orDefault(&config.Keys, 2048)
+	orDefault(&config.Signatures, 4096)
+	if config.MaxIterations > maxIterations {
+		return nil, fmt.Errorf("validate: at most %d iterations of NSEC3 are computed, not %d", maxIterations, config.MaxIterations)
+	}
+	v := &Validator{config: config}
+	v.keys.size, v.signatures.size = config.Keys/2, config.Signatures/2
+	v.SetTrust(config.Anchors, config.Insecure)
+	return v, nil
+}
+
+// SetTrust replaces the trust anchors and negative trust anchors. What was judged before stands.
+func (v *Validator) SetTrust(anchors []Anchor, insecure []wire.Name) {
+	v.trust.Store(newTrust(anchors, insecure))
 }
 
 // Judge sets the status of every RRset of r and returns the status of the whole. zone is the cut
 // whose servers gave r, as far as known ("" if not); for a DS it is the parent's. Judge clamps the
-// TTLs of r to what signatures allow (RFC 4035 §5.3.3), and takes out of r what nobody asked for
-// and cannot be shown to be true: RRsets of the additional section, NS RRsets beside an answer.
+// TTLs of r to what signatures allow (RFC 4035 §5.3.3), puts right an NXDOMAIN of a name that is
+// proven to exist, and takes out of r what nobody asked for and cannot be shown to be true: RRsets
+// of the additional section, NS RRsets beside an answer.
 //
 // r may be a chain of aliases; each link is judged for itself, and where the last target lies in a
 // zone whose SOA is in the authority section, or the RCODE is NXDOMAIN, so is the denial at that
 // target: see Verdict.Denial. Every RRset's Status is set so that the weakest of those that belong
 // to a link is the link's, opt-out included. The RRsets' bytes are borrowed and not changed.
 func (v *Validator) Judge(ctx context.Context, r *wire.Response, zone wire.Name, f Fetcher, cost *Cost) Verdict {
-	return Verdict{Status: wire.Insecure, EDE: wire.EDE{Code: wire.NoEDE}}
+	j := judgement{
+		v: v, ctx: ctx, f: f, cost: cost, r: r, zone: zone.Canonical(),
+		now: uint32(v.config.Now()), rank: rank(r.QName, r.QType),
+	}
+	verdict := j.run()
+	v.stats.verdicts[verdict.Status].Add(1)
+	return verdict
 }

@@ -37,10 +37,10 @@ var errQuiet = errors.New("validate: not known")
 // rank orders what judgements are about. The judgement of a DS or DNSKEY fetches only what is of
 // lesser rank, so that chains end and no two resolutions wait for each other.
 func rank(name wire.Name, t wire.Type) int {
-	switch t {
-	case wire.TypeDS:
+	switch {
+	case t == wire.TypeDS && name != wire.Root: // the root's is denied by the root itself
 		return 2 * name.Labels()
-	case wire.TypeDNSKEY:
+	case t == wire.TypeDNSKEY:
 		return 2*name.Labels() + 1
 	}
 	return 1 << 16

@@ -67,6 +67,16 @@ func isError(response []byte) bool {
 	return false
 }
 
+// isBareError says whether a packet that was not believed is a header with our ID, no question and an
+// error that a server from before EDNS gives.
+func isBareError(query, response []byte) bool {
+	if len(response) < wire.HeaderSize || [2]byte(query) != [2]byte(response) || response[2]&0x80 == 0 {
+		return false
+	}
+	rcode := wire.RCODE(response[3] & 0xF)
+	return response[4] == 0 && response[5] == 0 && (rcode == wire.RCODEFormErr || rcode == wire.RCODENotImp)
+}
+
 // questionEnd returns the offset behind the question of one of our own queries.
 func questionEnd(query []byte) int {
 	off := wire.HeaderSize

@@ -6,93 +6,93 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 	"time"
 
 	"bonsai/wire"
 )
 
-// exchange is the state of one Do. It is pooled.
+// exchange is the state of one Do. It is pooled, with its buffers.
 type exchange struct {
 	c     *Client
 	draws entropy
-	buf   []byte // one datagram, and one byte more than was offered to tell a longer one by
-	query []byte // the query as sent last
+	buf   []byte // a datagram of the size offered, and one byte to tell a longer one by
+	room  []byte // two bytes for TCP's length, then the query
+	query []byte // as sent last, in room
 
-	ctx     context.Context
-	a       *Ask
-	s       *server
-	tcp     bool
-	edns    bool
-	size    uint16 // UDP payload size offered
-	cookies int    // BADCOOKIE responses so far
+	ctx        context.Context
+	a          *Ask
+	s          *server
+	admittedAt time.Duration
+	start      time.Duration // of the round
+	sent       bool          // the round's query left this machine
+	tcp        bool
+	edns       bool
+	noCookie   bool // the server stumbles over options
+	bareError  bool // a bare header with our ID said FORMERR or NOTIMP
+	doubt      error
+	badCookies int
+	cookie     cookie     // sent with the query
+	from       netip.Addr // that it was sent from
 }
 
-// minUDPSize is the UDP payload size that needs no EDNS (RFC 1035 §4.2.1).
-const minUDPSize = 512
-
-// queryRoom is the longest query: header, question, OPT with a cookie of full length.
-const queryRoom = wire.HeaderSize + wire.MaxNameLen + 4 + wire.OPTSize + 4 + 40
-
 func newExchange(c *Client) *exchange {
-	return &exchange{
-		c:     c,
-		buf:   make([]byte, max(int(c.config.EDNSSize), minUDPSize)+1),
-		query: make([]byte, 0, queryRoom),
+	x := &exchange{
+		c:    c,
+		buf:  make([]byte, int(c.config.EDNSSize)+1),
+		room: make([]byte, 2+queryRoom),
 	}
+	x.query = x.room[2:]
+	return x
 }
 
 // verdict is what one exchange of packets leads to.
 type verdict uint8
 
 const (
-	accept   verdict = iota
-	overTCP          // ask again over TCP
-	bareDNS          // ask again without EDNS
-	newTry           // ask again: something about the server was learned
-	giveUp           // the error says why
-	verdicts         // how many there are
+	accept    verdict = iota
+	giveUp            // the error says why
+	tryTCP            // ask again over TCP
+	tryPlain          // ask again without EDNS
+	tryBare           // ask again with an OPT without options
+	tryCookie         // ask again with the cookie just learned
 )
 
-// maxRounds bounds the packets of one Do: UDP, without EDNS or with a new cookie, TCP, without EDNS
-// there, and one to spare.
-const maxRounds = 5
+// maxRounds bounds the queries of one Do: UDP with EDNS, without options, without EDNS, the same
+// over TCP, and one more for a cookie.
+const maxRounds = 7
 
-// Do asks and returns the response, or an *Error. It waits no longer than the server's timeout for
-// UDP, and then for TCP where that is needed; it ends early when ctx does.
+var (
+	errNotAsked  = errors.New("address may not be asked")
+	errTruncated = errors.New("truncated")
+	errRounds    = errors.New("no end of the server's excuses")
+)
+
+// Do asks and returns the response, or an *Error. It waits no longer than the server's timeout over
+// UDP, and as long again where that leads to TCP; where a server is silent, it may wait some
+// seconds for its turn besides. It ends early when ctx does.
 func (c *Client) Do(ctx context.Context, a *Ask) (*Reply, error) {
-	if !c.Usable(a.Server.Addr()) {
-		return nil, &Error{Server: a.Server, Kind: ErrUnreachable, Cause: errNotAsked}
-	}
 	x := c.pool.Get().(*exchange)
-	x.begin(ctx, a)
-	r, err := x.run()
-	x.end()
+	x.ctx, x.a = ctx, a
+	r, err := x.do()
+	x.ctx, x.a, x.s = nil, nil, nil
+	c.pool.Put(x)
 	return r, err
 }
 
-var errNotAsked = errors.New("address may not be asked")
-
-func (x *exchange) begin(ctx context.Context, a *Ask) {
-	now := x.c.now()
-	x.ctx, x.a = ctx, a
-	x.s = x.c.servers.server(a.Server, now)
-	x.tcp, x.edns, x.cookies = a.TCP, true, 0
-	x.size = x.c.config.EDNSSize
-	sh := x.s.shard
-	sh.mu.Lock()
-	if x.s.tcpUntil > now {
-		x.tcp = true
+func (x *exchange) do() (*Reply, error) {
+	x.tcp, x.edns, x.noCookie, x.bareError, x.badCookies, x.doubt = x.a.TCP, true, false, false, 0, nil
+	if !x.c.Usable(x.a.Server.Addr()) {
+		return nil, x.fail(ErrUnreachable, errNotAsked)
 	}
-	sh.mu.Unlock()
+	if err := x.admit(); err != nil {
+		return nil, err
+	}
+	r, err := x.rounds()
+	x.leave()
+	return r, err
 }
 
-func (x *exchange) end() {
-	x.ctx, x.a, x.s = nil, nil, nil
-	x.c.pool.Put(x)
-}
-
-func (x *exchange) run() (*Reply, error) {
+func (x *exchange) rounds() (*Reply, error) {
 	for range maxRounds {
 		r, v, err := x.round()
 		switch v {
@@ -100,14 +100,16 @@ func (x *exchange) run() (*Reply, error) {
 			return r, nil
 		case giveUp:
 			return nil, err
-		case overTCP:
+		case tryTCP:
 			x.tcp = true
 			x.c.counters.toTCP.Add(1)
-		case bareDNS:
+		case tryPlain:
 			x.edns = false
+		case tryBare:
+			x.noCookie = true
 		}
 	}
-	return nil, x.fail(ErrMalformed, nil)
+	return nil, x.fail(ErrMalformed, errRounds)
 }
 
 func (x *exchange) fail(kind, cause error) error {
@@ -119,14 +121,11 @@ func (x *exchange) round() (*Reply, verdict, error) {
 	if err := x.ctx.Err(); err != nil {
 		return nil, giveUp, x.fail(err, nil)
 	}
-	if x.a.Budget != nil {
-		if err := x.a.Budget.Query(); err != nil {
-			return nil, giveUp, x.fail(ErrBudget, err)
-		}
+	if err := x.spend(); err != nil {
+		return nil, giveUp, err
 	}
 	x.compose()
-	start := x.c.now()
-	x.sent(start)
+	x.start, x.sent = x.c.now(), false
 	var msg []byte
 	var err error
 	if x.tcp {
@@ -134,74 +133,77 @@ func (x *exchange) round() (*Reply, verdict, error) {
 	} else {
 		msg, err = x.askUDP()
 	}
-	rtt := x.c.now() - start
+	rtt := x.c.now() - x.start
 	if err != nil {
-		err = x.lost(err, rtt)
-		x.trace(rtt, nil, err)
-		return nil, giveUp, err
+		v, err := x.lost(err, rtt)
+		x.trace(rtt, nil, len(msg), err)
+		return nil, v, err
 	}
 	if x.a.Budget != nil {
 		if err := x.a.Budget.Received(len(msg)); err != nil {
-			return nil, giveUp, x.fail(ErrBudget, err)
+			err = x.fail(ErrBudget, err)
+			x.trace(rtt, nil, len(msg), err)
+			return nil, giveUp, err
 		}
 	}
-	return x.judge(msg, rtt)
+	r, v, err := x.judge(msg, rtt)
+	x.trace(rtt, r, len(msg), err)
+	return r, v, err
 }
 
-// compose writes a query with a fresh ID and fresh letter case.
-func (x *exchange) compose() {
-	var flags uint16
-	if x.a.RD {
-		flags |= wire.FlagRD
+// spend takes one query off the budget and counts it.
+func (x *exchange) spend() error {
+	if x.a.Budget != nil {
+		if err := x.a.Budget.Query(); err != nil {
+			return x.fail(ErrBudget, err)
+		}
 	}
-	if x.a.CD {
-		flags |= wire.FlagCD
-	}
-	var size uint16
-	if x.edns {
-		size = x.size
-	}
-	var name [wire.MaxNameLen]byte
-	n := copy(name[:], x.a.Name)
-	x.draws.scramble(name[:n])
-	x.query = wire.AppendQuery(x.query[:0], x.draws.uint16(), flags, name[:n], x.a.Type, size, nil)
+	x.c.counters.sent(x.tcp, x.a.Server.Addr())
+	return nil
 }
 
-func (x *exchange) sent(now time.Duration) {
-	transport, family := 0, 0
-	if x.tcp {
-		transport = 1
-	}
-	if x.a.Server.Addr().Is6() {
-		family = 1
-	}
-	x.c.counters.queries[transport][family].Add(1)
-	sh := x.s.shard
-	sh.mu.Lock()
-	x.s.triedAt = now
-	sh.mu.Unlock()
-}
-
-// lost turns an error of the network into one of ours, and counts a timeout against the server.
-func (x *exchange) lost(err error, waited time.Duration) error {
+// lost takes an error of the network: it counts against the server, and against its family.
+func (x *exchange) lost(err error, waited time.Duration) (verdict, error) {
 	if cause := x.ctx.Err(); cause != nil {
-		return x.fail(cause, nil)
+		return giveUp, x.fail(cause, nil)
 	}
+	if e, ok := err.(*Error); ok {
+		return giveUp, e // of the budget
+	}
+	now := x.c.now()
+	f := x.c.family(x.a.Server.Addr())
 	kind := ErrUnreachable
 	if isTimeout(err) {
 		kind, err = ErrTimeout, nil
 		x.c.counters.timeouts.Add(1)
 	}
-	now := x.c.now()
-	sh := x.s.shard
-	sh.mu.Lock()
-	// Queries that waited side by side were lost to one cause, and count as one.
-	if now-waited >= x.s.failedAt {
-		x.s.fails = min(x.s.fails+1, 255)
-		x.s.failedAt = now
+	if !x.sent {
+		f.noRoute(err, now)
 	}
-	sh.mu.Unlock()
-	return x.fail(kind, err)
+	x.s.shard.mu.Lock()
+	if x.tcp {
+		x.s.tcpFailedAt = now
+	}
+	// What did not leave this machine says nothing of the server. Where UDP was given up for a doubt
+	// or for TC, the server is as it was.
+	counts := x.sent && (!x.tcp || x.a.TCP)
+	if counts {
+		x.s.timedOut(x.start, now)
+	}
+	x.s.shard.mu.Unlock()
+	if counts && kind == ErrTimeout {
+		f.timedOut(x.start, now)
+	}
+	if x.tcp && x.bareError && x.edns {
+		// A server from before EDNS, without TCP. A forged hint can win no more than a query without
+		// EDNS, whose response has to match in full.
+		x.tcp = false
+		return tryPlain, x.fail(kind, err)
+	}
+	if x.doubt != nil {
+		return giveUp, x.fail(x.doubt, x.fail(kind, err))
+	}
+	return giveUp, x.fail(kind, err)
 }
 
 func isTimeout(err error) bool {
@@ -213,86 +215,101 @@ func isTimeout(err error) bool {
 func (x *exchange) judge(msg []byte, rtt time.Duration) (*Reply, verdict, error) {
 	switch believe(x.query, msg, x.tcp) {
 	case mismatched:
-		x.c.counters.mismatches.Add(1)
-		err := x.fail(ErrMismatch, nil)
-		x.trace(rtt, nil, err)
-		if x.tcp {
-			return nil, giveUp, err
-		}
-		return nil, overTCP, err
+		x.bareError = x.bareError || isBareError(x.query, msg)
+		return x.doubted()
 	case truncated:
 		x.replied(rtt)
-		err := x.fail(ErrMalformed, errTruncated)
-		x.trace(rtt, nil, err)
 		if x.tcp {
-			return nil, giveUp, err
+			return nil, giveUp, x.fail(ErrMalformed, errTruncated)
 		}
-		return nil, overTCP, err
+		return nil, tryTCP, x.fail(ErrMalformed, errTruncated)
 	}
-	x.replied(rtt)
 	r := &Reply{Server: x.a.Server, RTT: rtt, TCP: x.tcp, EDNS: x.edns}
 	r.Records = r.records[:0]
 	if err := r.Parse(msg); err != nil {
-		err = x.fail(ErrMalformed, err)
-		x.trace(rtt, nil, err)
-		return nil, giveUp, err
+		// Without its cookie nothing shows that the server has sent it.
+		if x.cookie.length != 0 && !x.tcp {
+			return x.doubted()
+		}
+		x.replied(rtt)
+		return nil, giveUp, x.fail(ErrMalformed, err)
 	}
-	x.trace(rtt, r, nil)
-	return r, x.lacksEDNS(r), nil
+	if !x.checkCookie(r) {
+		return x.doubted()
+	}
+	x.replied(rtt)
+	return r, x.excuse(r), nil
 }
 
-var errTruncated = errors.New("truncated")
+// doubted takes a packet that may not be the server's.
+func (x *exchange) doubted() (*Reply, verdict, error) {
+	x.c.counters.mismatches.Add(1)
+	err := x.fail(ErrMismatch, nil)
+	if x.tcp {
+		return nil, giveUp, err
+	}
+	x.doubt = ErrMismatch
+	x.s.shard.mu.Lock()
+	x.s.mismatch(x.c.now())
+	x.s.shard.mu.Unlock()
+	return nil, tryTCP, err
+}
 
-// lacksEDNS tells a server that stumbled over the OPT from one that answered (RFC 6891 §7).
-func (x *exchange) lacksEDNS(r *Reply) verdict {
+// excuse tells a server that stumbled over our EDNS from one that answered.
+func (x *exchange) excuse(r *Reply) verdict {
 	if !x.edns {
 		return accept
 	}
-	switch rcode := r.RCODE(); {
-	case rcode == wire.RCODEFormErr && !r.Message.EDNS.Present, rcode == wire.RCODENotImp, rcode == wire.RCODEBadVers:
-		return bareDNS
+	switch r.RCODE() {
+	// RFC 6891 §7: a server without EDNS says FORMERR, and can send no OPT; old ones say NOTIMP.
+	// §6.1.3: BADVERS, to our version 0, comes from a broken one.
+	case wire.RCODENotImp, wire.RCODEBadVers:
+		return tryPlain
+	case wire.RCODEFormErr:
+		if !r.Message.EDNS.Present {
+			return tryPlain
+		}
+		// One with EDNS may still stumble over an option (RFC 6891 §6.1.2 says to ignore it).
+		if x.sendsCookie() && x.cookie.length == 0 {
+			return tryBare
+		}
+	case wire.RCODEBadCookie:
+		return x.badCookie()
 	}
 	return accept
 }
 
+// badCookie: RFC 7873 §5.3: BADCOOKIE brings the cookie to use; where that does not do, TCP does.
+func (x *exchange) badCookie() verdict {
+	if x.tcp || !x.sendsCookie() {
+		return accept
+	}
+	if x.badCookies++; x.badCookies > 1 || x.cookie.length == 0 {
+		return tryTCP
+	}
+	return tryCookie
+}
+
 // replied records a believed response.
 func (x *exchange) replied(rtt time.Duration) {
-	sh := x.s.shard
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	x.s.fails = 0
+	now := x.c.now()
+	x.s.shard.mu.Lock()
 	if !x.tcp {
 		x.s.measured(rtt)
 	}
+	x.s.answered()
+	x.s.shard.mu.Unlock()
+	x.c.family(x.a.Server.Addr()).answered(now)
+	x.c.counters.replied(rtt, x.tcp)
 }
 
-func (x *exchange) trace(rtt time.Duration, r *Reply, err error) {
+func (x *exchange) trace(rtt time.Duration, r *Reply, n int, err error) {
 	if x.a.Trace == nil {
 		return
 	}
-	e := Event{Server: x.a.Server, Name: x.a.Name, Type: x.a.Type, TCP: x.tcp, EDNS: x.edns, RTT: rtt, Err: err}
+	e := Event{Server: x.a.Server, Name: x.a.Name, Type: x.a.Type, TCP: x.tcp, EDNS: x.edns, RTT: rtt, Bytes: n, Err: err}
 	if r != nil {
-		e.RCODE, e.Bytes = r.RCODE(), len(r.Message.Bytes)
+		e.RCODE = r.RCODE()
 	}
 	x.a.Trace(e)
-}
-
-// local returns where to send from.
-func (x *exchange) local(port uint16) netip.AddrPort {
-	var pick netip.Addr
-	n := 0
-	for _, a := range x.c.config.Outgoing {
-		if a.Is4() == x.a.Server.Addr().Is4() {
-			// Each of the n seen so far is picked with the same odds.
-			if n++; int(x.draws.uint16())%n == 0 {
-				pick = a
-			}
-		}
-	}
-	return netip.AddrPortFrom(pick, port)
-}
-
-// isPortTaken says whether another port should be drawn.
-func isPortTaken(err error) bool {
-	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
 }

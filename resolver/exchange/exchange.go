@@ -153,7 +153,6 @@ type Client struct {
 	start     time.Time
 	ports     portSet
 	servers   table
-	lame      lameTable
 	families  [2]family
 	streams   streamPool
 	counters  counters
@@ -172,17 +171,20 @@ func New(config Config) *Client {
 	if config.Servers <= 0 {
 		config.Servers = defaultServers
 	}
-	c := &Client{config: config, transport: config.Transport, start: time.Now()}
+	c := &Client{config: config, transport: config.Transport, start: time.Now().Add(-longAgo)}
 	if c.transport == nil {
 		c.transport = systemTransport{}
 	}
 	c.ports.exclude(config.ExcludedPorts)
 	c.servers.init(config.Servers)
-	c.lame.init()
 	c.streams.init()
 	c.pool.New = func() any { return newExchange(c) }
 	return c
 }
 
-// now is the monotonic time since the client was made. The wall clock has no say in it.
+// longAgo is how old a client takes itself to be when it is made, so that the zero time is before
+// all that it remembers.
+const longAgo = time.Hour
+
+// now is monotonic time. The wall clock has no say in it.
 func (c *Client) now() time.Duration { return time.Since(c.start) }

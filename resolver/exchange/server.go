@@ -1,55 +1,120 @@
 package exchange
 
 import (
-	"hash/maphash"
 	"net/netip"
-	"sync"
 	"time"
 )
 
-// Times of the server table.
+// What decides how long a server is waited for, and when it is asked again.
 const (
 	// unknownRTO is the first timeout of a server never heard of. RFC 6298 §2.1 says 1 s for TCP's
-	// sake; most servers answer within 300 ms, and a client waits while a dead one is found out.
+	// sake; here a client waits while a dead server is found out, and most answer within 300 ms.
 	unknownRTO = 376 * time.Millisecond
 	// minRTO leaves a busy server room to be late (RFC 6298 §2.4 says 1 s; see unknownRTO).
 	minRTO = 150 * time.Millisecond
+	// minRecursiveRTO is minRTO of a server that is asked to recurse: how long it was in answering
+	// from memory says nothing of how long it needs to ask others.
+	minRecursiveRTO = 1200 * time.Millisecond
 	// maxRTO bounds the wait for one response whatever was measured.
 	maxRTO = 3 * time.Second
-	// deadAfter consecutive timeouts make a server dead: asked only where nothing else is left, or
-	// to find out whether it is back.
+
+	// deadAfter timeouts in a row make a server dead: it is passed over while others are alive.
 	deadAfter = 3
+	// minHold and maxHold bound how long a dead server is left alone after each further timeout,
+	// doubling. The bound is short, for all that a zone whose servers came back has lost by it is
+	// this time.
+	minHold = time.Second
+	maxHold = 3 * time.Second
 )
 
-// server is what we know of one address. Its fields are guarded by its shard's lock.
+// How many queries may wait for one server. A server that never answered has not earned more: a
+// flood of queries for a silent zone must leave room to other zones.
+const (
+	maxOutstanding        = 4096
+	maxOutstandingUnknown = 256
+	maxOutstandingDoubted = 64 // after two timeouts
+	maxQueued             = 256
+	maxQueuedDead         = 16
+)
+
+// Mismatches (RFC 5452 §9.1) that make a server TCP-first.
+const (
+	mismatchLimit = 3
+	mismatchSpan  = 60 * time.Second
+	tcpFirstFor   = 60 * time.Second
+)
+
+// Lameness.
+const (
+	lameFor   = 45 * time.Second
+	lameLimit = 16 // zones for which one server is remembered to be lame
+)
+
+// server is what we know of one address. Its fields are guarded by its shard's lock. Times are of
+// Client.now; 0 is long ago.
 type server struct {
 	addr  netip.AddrPort
 	shard *shard
 
 	srtt, rttvar time.Duration // RFC 6298 §2; srtt is 0 until something was measured
-	fails        uint8         // consecutive timeouts
-	failedAt     time.Duration // when the last of them was counted
-	triedAt      time.Duration // when a query was last sent
-	used         time.Duration // when last looked at, for eviction
-	mismatchedAt [3]time.Duration
-	mismatches   uint8
-	tcpUntil     time.Duration
+
+	fails     uint8         // timeouts in a row
+	prober    *exchange     // whose query is on its way to the dead server, nil for none
+	passed    uint8         // times that Choose took another since triedAt
+	failedAt  time.Duration // when the last timeout was counted
+	holdUntil time.Duration // when a dead server may be asked again
+	triedAt   time.Duration // when a query was last sent
+	used      time.Duration // when last asked, for eviction
+
+	outstanding int           // queries on their way
+	queued      int           // Asks that wait for changed
+	changed     chan struct{} // closed when a response or a timeout was counted; nil where none waits
+
+	mismatched  [mismatchLimit]time.Duration // the last ones, in a ring
+	mismatches  uint8
+	tcpUntil    time.Duration // TCP first
+	tcpFailedAt time.Duration
+	oneShot     bool // it closed a TCP connection that had more to answer
+
+	cookie *cookie
+	lame   []lameness
 }
 
-// rto is the retransmission timeout (RFC 6298 §2.3), backed off by the timeouts since the last
-// response (§5.5).
-func (s *server) rto() time.Duration {
+type lameness struct {
+	zone  uint64 // hash of its canonical name
+	until time.Duration
+}
+
+// rto is how long to wait for a response: the retransmission timeout of RFC 6298 §2.3, doubled for
+// each timeout in a row (§5.5). A dead server is mostly given the first timeout again, so that
+// finding one of many that came back takes no longer than it must; now and then it gets a long
+// one, for it may be slow and not dead.
+func (s *server) rto(recursive bool) time.Duration {
 	t := unknownRTO
 	if s.srtt > 0 {
 		t = max(minRTO, s.srtt+4*s.rttvar)
 	}
-	return min(maxRTO, t<<min(s.fails, 2))
+	if recursive {
+		t = max(t, minRecursiveRTO)
+	}
+	switch {
+	case s.fails < deadAfter:
+		t <<= s.fails
+	case s.fails%4 == 2:
+		t = max(t, unknownRTO) << 2
+	default:
+		t = max(t, unknownRTO)
+	}
+	return min(maxRTO, t)
 }
 
-// measured takes one round-trip time (RFC 6298 §2.2 and §2.3).
+func (s *server) isDead() bool { return s.fails >= deadAfter }
+
+// measured takes one round-trip time (RFC 6298 §2.2 and §2.3). Each query has an ID and a port of
+// its own, so that a response is never taken for that of an earlier try (Karn's algorithm).
 func (s *server) measured(rtt time.Duration) {
 	rtt = max(rtt, time.Microsecond)
-	if s.srtt == 0 {
+	if s.srtt == 0 || s.isDead() {
 		s.srtt, s.rttvar = rtt, rtt/2
 		return
 	}
@@ -57,92 +122,87 @@ func (s *server) measured(rtt time.Duration) {
 	s.srtt += (rtt - s.srtt) / 8
 }
 
-const shardCount = 32
-
-// table is the servers by address, bounded, in shards.
-type table struct {
-	seed   maphash.Seed
-	shards [shardCount]shard
-	limit  int // of one shard
+// answered counts a believed response: whatever was lost before, the server is there.
+func (s *server) answered() {
+	s.fails, s.prober, s.holdUntil = 0, nil, 0
+	s.wake()
 }
 
-type shard struct {
-	mu      sync.Mutex
-	servers map[netip.AddrPort]*server
+// timedOut counts a query sent at sentAt as lost. Queries that were on their way side by side were
+// lost to one cause and count as one.
+func (s *server) timedOut(sentAt, now time.Duration) {
+	if sentAt < s.failedAt {
+		return
+	}
+	s.fails = min(s.fails+1, 250)
+	s.failedAt = now
+	if s.isDead() {
+		s.holdUntil = now + min(maxHold, minHold<<min(s.fails-deadAfter, 8))
+	}
+	s.prober = nil
+	s.wake()
 }
 
-func (t *table) init(limit int) {
-	t.seed = maphash.MakeSeed()
-	t.limit = max(1, limit/shardCount)
-	for i := range t.shards {
-		t.shards[i].servers = make(map[netip.AddrPort]*server)
+func (s *server) wake() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
 	}
 }
 
-func (t *table) shard(a netip.AddrPort) *shard {
-	return &t.shards[maphash.Comparable(t.seed, a)%shardCount]
-}
-
-// server returns the record of an address, a new one where there was none.
-func (t *table) server(a netip.AddrPort, now time.Duration) *server {
-	sh := t.shard(a)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	s := sh.servers[a]
-	if s == nil {
-		if len(sh.servers) >= t.limit {
-			sh.evict()
-		}
-		s = &server{addr: a, shard: sh}
-		sh.servers[a] = s
-	}
-	s.used = now
-	return s
-}
-
-// evictSample is how many records are compared to find one to forget.
-const evictSample = 8
-
-// evict forgets the least useful of a few records taken at random. One that never answered gives
-// way first, so that a hostile zone's made-up addresses push out each other.
-func (sh *shard) evict() {
-	var worst *server
-	n := 0
-	for _, s := range sh.servers {
-		if worst == nil || s.worthLess(worst) {
-			worst = s
-		}
-		if n++; n == evictSample {
-			break
+// mismatch counts a packet that was not believed. It says nothing of the server, which may not have
+// sent it: only the transport changes, once there were a few.
+func (s *server) mismatch(now time.Duration) {
+	s.mismatched[s.mismatches%mismatchLimit] = now
+	s.mismatches = s.mismatches%mismatchLimit + 1
+	for _, at := range s.mismatched {
+		if at == 0 || now-at > mismatchSpan {
+			return
 		}
 	}
-	delete(sh.servers, worst.addr)
+	s.tcpUntil = now + tcpFirstFor
 }
 
-func (s *server) worthLess(o *server) bool {
-	if (s.srtt == 0) != (o.srtt == 0) {
-		return s.srtt == 0
+// outstandingLimit returns how many queries may be on their way at once, and how many Asks may wait
+// for a place among them.
+func (s *server) outstandingLimit() (sent, queued int) {
+	switch {
+	case s.isDead():
+		return 1, maxQueuedDead
+	case s.fails == deadAfter-1:
+		return maxOutstandingDoubted, maxQueuedDead
+	case s.srtt == 0:
+		return maxOutstandingUnknown, maxQueued
 	}
-	return s.used < o.used
+	return maxOutstanding, maxQueued
 }
 
-// lameTable is the servers that were lame, each for one zone.
-type lameTable struct {
-	mu    sync.Mutex
-	until map[lameKey]time.Duration
+// markLame records that the server does not serve a zone, in place of the oldest where there are
+// too many.
+func (s *server) markLame(zone uint64, until time.Duration) {
+	oldest := 0
+	for i := range s.lame {
+		if s.lame[i].zone == zone {
+			s.lame[i].until = until
+			return
+		}
+		if s.lame[i].until < s.lame[oldest].until {
+			oldest = i
+		}
+	}
+	if len(s.lame) < lameLimit {
+		s.lame = append(s.lame, lameness{zone, until})
+		return
+	}
+	s.lame[oldest] = lameness{zone, until}
 }
 
-type lameKey struct {
-	server netip.AddrPort
-	zone   string // canonical
-}
-
-func (l *lameTable) init() { l.until = make(map[lameKey]time.Duration) }
-
-// family is what we know of IPv4 or IPv6 as a whole.
-type family struct {
-	mu        sync.Mutex
-	repliedAt time.Duration
-	fails     int           // timeouts of servers never heard of, since the last reply of any
-	downUntil time.Duration // the system has no route
+// lameUntil returns when the server may serve the zone again, 0 where nothing is known.
+func (s *server) lameUntil(zone uint64) time.Duration {
+	for i := range s.lame {
+		if s.lame[i].zone == zone {
+			return s.lame[i].until
+		}
+	}
+	return 0
 }

@@ -2,40 +2,161 @@ package exchange
 
 import (
 	"context"
-	"encoding/binary"
-	"io"
+	"errors"
+	"net/netip"
+	"sync"
 	"time"
 )
 
-// tcpTimeout is the least time for a question over TCP: handshake, query and a long response.
-const tcpTimeout = 1500 * time.Millisecond
+// Bounds of TCP towards servers.
+const (
+	minTCPTimeout = 1500 * time.Millisecond // for handshake, query and a long response
+	maxTCPTimeout = 4 * time.Second
 
-type streamPool struct{}
+	// streamTries is how many connections one Ask may use: the server may have closed the first while
+	// it was idle, and the second behind the query of another.
+	streamTries = 3
+	// streamsPerServer and streamsInAll bound the connections that are open at once.
+	streamsPerServer = 8
+	streamsInAll     = 256
+	// streamDepth is how many queries share a connection before another is opened (RFC 7766
+	// §6.2.1.1).
+	streamDepth = 32
+	// streamIdle is how long a connection is kept without a query on it (RFC 7766 §6.2.3: of the
+	// order of seconds).
+	streamIdle = 5 * time.Second
+)
 
-func (*streamPool) init() {}
+var (
+	errClosed      = errors.New("client closed")
+	errConnections = errors.New("too many TCP connections")
+	errEnded       = errors.New("the server closed the connection")
+)
 
-// Close ends the connections that are kept, and waits for their goroutines.
-func (c *Client) Close() {}
+// streamPool is the open TCP connections. Its lock guards the state of each of them, too.
+type streamPool struct {
+	mu       sync.Mutex
+	byServer map[netip.AddrPort][]*stream
+	count    int
+	closed   bool
+	readers  sync.WaitGroup
+}
 
-// askTCP asks over a connection and returns the message that comes back.
+func (p *streamPool) init() { p.byServer = make(map[netip.AddrPort][]*stream) }
+
+// Close ends the TCP connections and waits for their goroutines. A Do over TCP that still runs
+// fails.
+func (c *Client) Close() {
+	p := &c.streams
+	p.mu.Lock()
+	p.closed = true
+	var all []*stream
+	for _, streams := range p.byServer {
+		all = append(all, streams...)
+	}
+	p.mu.Unlock()
+	for _, st := range all {
+		p.end(st, errClosed)
+	}
+	p.readers.Wait()
+}
+
+// askTCP asks over a connection, one that is open if there is one, and returns the message that
+// comes back in memory of its own.
 func (x *exchange) askTCP() ([]byte, error) {
-	ctx, cancel := context.WithTimeout(x.ctx, tcpTimeout)
+	x.s.shard.mu.Lock()
+	timeout := min(maxTCPTimeout, max(minTCPTimeout, 4*x.s.rto(x.a.RD)))
+	alone := x.s.oneShot
+	x.s.shard.mu.Unlock()
+	ctx, cancel := context.WithTimeout(x.ctx, timeout)
 	defer cancel()
+	x.sent = true
+	var err error
+	for try := range streamTries {
+		if try > 0 {
+			if err := x.spend(); err != nil {
+				return nil, err
+			}
+		}
+		var msg []byte
+		var st *stream
+		if st, err = x.openStream(ctx, alone || try == streamTries-1); err != nil {
+			return nil, err
+		}
+		used := x.c.streams.answers(st) > 0
+		msg, err = x.askOver(ctx, st)
+		answers := x.c.streams.answers(st)
+		x.c.streams.release(st, errors.Is(err, context.DeadlineExceeded))
+		// RFC 7766 §6.2.4: a query left open when a connection ends is asked again on another, unless
+		// it was the first on this one: then it is what the server ends connections for.
+		if !errors.Is(err, errEnded) || answers == 0 {
+			return msg, err
+		}
+		if !used {
+			alone = true
+			x.s.shard.mu.Lock()
+			x.s.oneShot = true
+			x.s.shard.mu.Unlock()
+		}
+	}
+	return nil, err
+}
+
+// openStream returns a connection to the server with a place taken on it, alone there if so asked.
+func (x *exchange) openStream(ctx context.Context, alone bool) (*stream, error) {
+	p := &x.c.streams
+	for {
+		st, mine, err := p.join(x, alone)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			x.dial(ctx, st)
+		}
+		select {
+		case <-st.ready:
+			err = st.dialled
+		case <-ctx.Done():
+			p.release(st, false)
+			return nil, ctx.Err()
+		}
+		if err == nil {
+			return st, nil
+		}
+		p.release(st, false)
+		// The one who dialled may have been called off by its own client.
+		if mine || !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+}
+
+// dial opens the connection of a stream that this Ask has just put into the pool.
+func (x *exchange) dial(ctx context.Context, st *stream) {
 	conn, err := x.c.transport.DialTCP(ctx, x.local(0), x.a.Server)
+	if err == nil {
+		x.c.counters.connections.Add(1)
+	} else if isNoRoute(err) {
+		x.sent = false
+	}
+	x.c.streams.opened(st, conn, err)
+}
+
+// askOver sends the query over a stream and waits for the response with its ID.
+func (x *exchange) askOver(ctx context.Context, st *stream) ([]byte, error) {
+	p := &x.c.streams
+	call, err := p.register(st, x)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	stop := endWith(ctx, conn)
-	defer stop()
-	// RFC 7766 §8: length and message in one write.
-	out := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(x.query)), uint16(len(x.query)))
-	if _, err := conn.Write(append(out, x.query...)); err != nil {
-		return nil, err
+	if err := st.write(ctx, x.frame()); err != nil {
+		p.end(st, errEnded)
 	}
-	var length [2]byte
-	if _, err := io.ReadFull(conn, length[:]); err != nil {
-		return nil, err
+	select {
+	case <-call.done:
+		return call.msg, call.err
+	case <-ctx.Done():
+		p.abandon(st, call)
+		return nil, ctx.Err()
 	}
-	return io.ReadAll(io.LimitReader(conn, int64(binary.BigEndian.Uint16(length[:]))))
 }

@@ -9,17 +9,13 @@ import (
 // systemTransport is the system's sockets.
 type systemTransport struct{}
 
-func (systemTransport) DialUDP(ctx context.Context, local, server netip.AddrPort) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialUDP(ctx, "udp", bindAddr(local, server), server)
+func (systemTransport) DialUDP(_ context.Context, local, server netip.AddrPort) (net.Conn, error) {
+	return openUDP(bindAddr(local, server), server)
 }
 
 func (systemTransport) DialTCP(ctx context.Context, local, server netip.AddrPort) (net.Conn, error) {
 	var d net.Dialer
-	if local.Addr().IsValid() {
-		return d.DialTCP(ctx, "tcp", local, server)
-	}
-	return d.DialTCP(ctx, "tcp", netip.AddrPort{}, server)
+	return d.DialTCP(ctx, "tcp", bindAddr(local, server), server)
 }
 
 // bindAddr makes of an invalid address the unspecified one of the server's family.

@@ -1,54 +1,80 @@
 package exchange
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"net"
+	"os"
+	"syscall"
 	"time"
 )
 
-// maxPortDraws bounds how often a port is drawn that another socket holds.
+// maxPortDraws bounds how often a port is drawn anew because another socket holds it.
 const maxPortDraws = 16
 
-// dialUDP opens a socket of its own for one query, on a port drawn uniformly (RFC 5452 §9.2).
-func (x *exchange) dialUDP() (conn net.Conn, err error) {
-	for range maxPortDraws {
-		conn, err = x.c.transport.DialUDP(x.ctx, x.local(x.c.ports.draw(&x.draws)), x.a.Server)
-		if err == nil || !isPortTaken(err) {
-			break
-		}
-	}
-	return conn, err
-}
+// soon is how long a read waits before it listens for the end of its context as well, which costs
+// allocations that most responses come too early for.
+const soon = 20 * time.Millisecond
 
 // askUDP sends the query and returns the first datagram that comes back, in memory of its own. It
-// reads no second one: what does not match turns the question to TCP, and a forger has one guess.
+// never reads a second one: what does not match turns the question to TCP, so that a forger has one
+// guess at each query.
 func (x *exchange) askUDP() ([]byte, error) {
-	conn, err := x.dialUDP()
+	conn, err := x.socket()
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	sh := x.s.shard
-	sh.mu.Lock()
-	timeout := x.s.rto()
-	sh.mu.Unlock()
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return nil, err
-	}
-	stop := endWith(x.ctx, conn)
-	defer stop()
 	if _, err := conn.Write(x.query); err != nil {
 		return nil, err
 	}
-	n, err := conn.Read(x.buf)
+	x.sent = true
+	n, err := x.receive(conn)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Clone(x.buf[:n]), nil
+	msg := make([]byte, n)
+	copy(msg, x.buf)
+	return msg, nil
 }
 
-// endWith makes reads and writes of conn fail once ctx ends.
-func endWith(ctx context.Context, conn net.Conn) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+// socket returns the socket for one query: connected, on a port drawn uniformly (RFC 5452 §9.2).
+func (x *exchange) socket() (conn net.Conn, err error) {
+	for range maxPortDraws {
+		port := x.c.ports.draw(&x.draws)
+		conn, err = x.c.transport.DialUDP(x.ctx, x.local(port), x.a.Server)
+		if err == nil || !isPortTaken(err) && !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	if err == nil {
+		x.c.counters.sockets.Add(1)
+	}
+	return conn, err
+}
+
+// receive reads one datagram into the buffer.
+func (x *exchange) receive(conn net.Conn) (int, error) {
+	x.s.shard.mu.Lock()
+	timeout := x.s.rto(x.a.RD)
+	x.s.shard.mu.Unlock()
+	now := time.Now()
+	if x.ctx.Done() != nil && timeout > soon {
+		if err := conn.SetReadDeadline(now.Add(soon)); err != nil {
+			return 0, err
+		}
+		n, err := conn.Read(x.buf)
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if err := conn.SetReadDeadline(now.Add(timeout)); err != nil {
+			return 0, err
+		}
+		defer context.AfterFunc(x.ctx, func() { _ = conn.SetReadDeadline(now) })()
+		return conn.Read(x.buf)
+	}
+	if err := conn.SetReadDeadline(now.Add(timeout)); err != nil {
+		return 0, err
+	}
+	return conn.Read(x.buf)
 }

@@ -114,4 +114,3 @@ func (s *udpSocket) LocalAddr() net.Addr {
 
 // RemoteAddr returns the server's.
 func (s *udpSocket) RemoteAddr() net.Addr { return net.UDPAddrFromAddrPort(s.server) }
-

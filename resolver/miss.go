@@ -16,12 +16,11 @@ import (
 // client is what a miss keeps while it waits. There are as many as resolutions in flight, so it is
 // small: the buffers that hold any entry are borrowed for moments.
 type client struct {
-	query   wire.Query
-	options []byte
-	stats   *workerStats
+	query wire.Query
+	writer
 }
 
-var clients = sync.Pool{New: func() any { return &client{options: make([]byte, 0, maxOptions)} }}
+var clients = sync.Pool{New: func() any { return &client{writer: newWriter(nil)} }}
 
 // Miss implements serve.Handler: it resolves, and answers within the client's patience.
 func (r *Resolver) Miss(ctx context.Context, x *serve.Exchange) {
@@ -45,7 +44,7 @@ func (r *Resolver) recovered(x *serve.Exchange, c *client) {
 		r.stats.panics.Add(1)
 		r.log.Error("internal error", "query", string(wire.Name(c.query.Name()).String()), "type", c.query.QType.String(),
 			"fault", fault, "stack", string(debug.Stack()))
-		r.refuse(x, &c.query, wire.RCODEServFail, wire.EDEOther, "internal error", c.options, c.stats)
+		r.refuse(x, &c.query, wire.RCODEServFail, wire.EDEOther, "internal error", &c.writer)
 	}
 }
 
@@ -71,19 +70,19 @@ func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client,
 	now = r.now()
 	switch {
 	case err == nil && res.content != nil:
-		r.respond(x, q, res.packed, now, false, c.options, c.stats)
+		r.respond(x, q, res.packed, now, false, &c.writer)
 	case err == nil && q.Has(wire.FlagCD) && res.raw != nil:
-		r.respond(x, q, res.raw, now, false, c.options, c.stats)
+		r.respond(x, q, res.raw, now, false, &c.writer)
 	case stale != nil && (err != nil || !validation(res.failure.code)):
 		r.stats.stale.Add(1)
-		r.respond(x, q, stale, now, true, c.options, c.stats)
+		r.respond(x, q, stale, now, true, &c.writer)
 	case err == nil:
 		r.logFailure(q, res.failure)
-		r.respond(x, q, res.failed, now, false, c.options, c.stats)
+		r.respond(x, q, res.failed, now, false, &c.writer)
 	default:
 		f := failureOf(err)
 		r.logFailure(q, f)
-		r.respond(x, q, packFailure(question{name: wire.Name(q.Name()), t: q.QType}, f, now), now, false, c.options, c.stats)
+		r.respond(x, q, packFailure(question{name: wire.Name(q.Name()), t: q.QType}, f, now), now, false, &c.writer)
 	}
 }
 
@@ -94,7 +93,7 @@ func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, no
 	defer scratch.Put(other)
 	e, how := r.find(&c.query, key, now, *found, *other)
 	if how != lookupMiss {
-		r.respond(x, &c.query, e, now, how == lookupStale, c.options, c.stats)
+		r.respond(x, &c.query, e, now, how == lookupStale, &c.writer)
 	}
 	return how != lookupMiss
 }
@@ -182,10 +181,10 @@ func (r *Resolver) Shed(x *serve.Exchange) {
 	now := r.now()
 	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
 	if e := r.staleAnswer(q, &key, now); e != nil {
-		r.respond(x, q, e, now, true, c.options, c.stats)
+		r.respond(x, q, e, now, true, &c.writer)
 		return
 	}
-	r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "too many resolutions in flight", c.options, c.stats)
+	r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "too many resolutions in flight", &c.writer)
 }
 
 func (r *Resolver) logFailure(q *wire.Query, f *failure) {

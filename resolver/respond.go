@@ -14,6 +14,16 @@ import (
 // errors with their texts.
 const maxOptions = 1024
 
+// writer is what writing a response uses. It is kept and used again, so that nothing is allocated.
+type writer struct {
+	builder wire.Builder
+	options entry.Options
+	buf     []byte // encoded EDNS options
+	stats   *workerStats
+}
+
+func newWriter(s *workerStats) writer { return writer{buf: make([]byte, 0, maxOptions), stats: s} }
+
 // maxTCPSize is what a length prefix can say (RFC 7766 §8).
 const maxTCPSize = 0xFFFF
 
@@ -26,25 +36,25 @@ func (r *Resolver) limit(x *serve.Exchange, q *wire.Query) int {
 }
 
 // respond answers a query from an entry: hit or miss, every answer of data is written here.
-func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now uint32, stale bool, scratch []byte, st *workerStats) {
-	options := scratch[:0]
+func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now uint32, stale bool, w *writer) {
+	options := w.buf[:0]
 	if q.EDNS.Present {
 		options = r.clientOptions(options, x, q, now)
 		options = appendErrors(options, e, stale)
 	}
-	var b wire.Builder
+	b := &w.builder
 	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
-	o := entry.Options{DO: q.DO(), Stale: stale, StaleTTL: r.config.StaleTTL}
+	w.options = entry.Options{DO: q.DO(), Stale: stale, StaleTTL: r.config.StaleTTL}
 	if !r.config.NoRotation {
-		o.Rotate = q.ID
+		w.options.Rotate = q.ID
 	}
-	e.AppendTo(&b, now, &o)
+	e.AppendTo(b, now, &w.options)
 	flags := wire.FlagRA
 	// RFC 6840 §5.8, RFC 4035 §3.2.3: AD where all is secure and the client understands it.
 	if e.Status() == wire.Secure && q.WantsAD() && !stale {
 		flags |= wire.FlagAD
 	}
-	st.responses[e.RCODE()&0xF].add(1)
+	w.stats.responses[e.RCODE()&0xF].add(1)
 	x.Response = b.Finish(q, flags, e.RCODE(), uint16(r.config.UDPSize), options)
 }
 
@@ -66,12 +76,7 @@ func appendErrors(options []byte, e entry.Entry, stale bool) []byte {
 		}
 		return appendEDE(options, code, "")
 	}
-	if e.HasEDE() {
-		for _, x := range e.EDE() {
-			options = appendEDE(options, x.Code, x.Text)
-		}
-	}
-	return options
+	return e.AppendEDE(options)
 }
 
 func appendEDE[T ~string | ~[]byte](options []byte, code wire.EDECode, text T) []byte {
@@ -102,11 +107,11 @@ func (r *Resolver) clientOptions(options []byte, x *serve.Exchange, q *wire.Quer
 }
 
 // reject answers a query whose shape is refused, or says that it is dropped.
-func (r *Resolver) reject(x *serve.Exchange, q *wire.Query, v wire.Verdict, scratch []byte, st *workerStats) serve.Result {
+func (r *Resolver) reject(x *serve.Exchange, q *wire.Query, v wire.Verdict, w *writer) serve.Result {
 	rcode := wire.RCODENoError
 	switch v {
 	case wire.QueryDrop:
-		st.dropped.add(1)
+		w.stats.dropped.add(1)
 		return serve.Dropped
 	case wire.QueryFormErr:
 		rcode = wire.RCODEFormErr
@@ -121,53 +126,53 @@ func (r *Resolver) reject(x *serve.Exchange, q *wire.Query, v wire.Verdict, scra
 			rcode = wire.RCODEFormErr
 		}
 	}
-	r.refuse(x, q, rcode, wire.NoEDE, "", scratch, st)
+	r.refuse(x, q, rcode, wire.NoEDE, "", w)
 	return serve.Answered
 }
 
 // refuse answers with an RCODE and nothing else.
-func (r *Resolver) refuse(x *serve.Exchange, q *wire.Query, rcode wire.RCODE, code wire.EDECode, text string, scratch []byte, st *workerStats) {
-	options := scratch[:0]
+func (r *Resolver) refuse(x *serve.Exchange, q *wire.Query, rcode wire.RCODE, code wire.EDECode, text string, w *writer) {
+	options := w.buf[:0]
 	if q.EDNS.Present {
 		options = r.clientOptions(options, x, q, r.now())
 		if code != wire.NoEDE {
 			options = appendEDE(options, code, text)
 		}
 	}
-	var b wire.Builder
+	b := &w.builder
 	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
-	st.responses[rcode&0xF].add(1)
+	w.stats.responses[rcode&0xF].add(1)
 	x.Response = b.Finish(q, wire.FlagRA, rcode, uint16(r.config.UDPSize), options)
 }
 
 // decide carries out what a policy decided.
-func (r *Resolver) decide(x *serve.Exchange, q *wire.Query, o *policy.Outcome, now uint32, scratch []byte, st *workerStats) serve.Result {
+func (r *Resolver) decide(x *serve.Exchange, q *wire.Query, o *policy.Outcome, now uint32, w *writer) serve.Result {
 	switch o.Action {
 	case policy.Drop:
-		st.dropped.add(1)
+		w.stats.dropped.add(1)
 		return serve.Dropped
 	case policy.Answer:
-		r.respond(x, q, o.Entry, now, false, scratch, st)
+		r.respond(x, q, o.Entry, now, false, w)
 	case policy.Truncate:
-		r.respondTruncated(x, q, scratch, st)
+		r.respondTruncated(x, q, w)
 	case policy.Text:
-		r.respondText(x, q, o.Text, scratch, st)
+		r.respondText(x, q, o.Text, w)
 	default:
-		r.refuse(x, q, o.RCODE, o.EDE, o.Text, scratch, st)
+		r.refuse(x, q, o.RCODE, o.EDE, o.Text, w)
 	}
 	return serve.Answered
 }
 
 // respondTruncated sends the client over to TCP, with a cookie if it brought one.
-func (r *Resolver) respondTruncated(x *serve.Exchange, q *wire.Query, scratch []byte, st *workerStats) {
-	options := scratch[:0]
+func (r *Resolver) respondTruncated(x *serve.Exchange, q *wire.Query, w *writer) {
+	options := w.buf[:0]
 	if q.EDNS.Present {
 		options = r.clientOptions(options, x, q, r.now())
 	}
-	var b wire.Builder
+	b := &w.builder
 	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
 	b.Truncate()
-	st.responses[wire.RCODENoError].add(1)
+	w.stats.responses[wire.RCODENoError].add(1)
 	x.Response = b.Finish(q, wire.FlagRA, wire.RCODENoError, uint16(r.config.UDPSize), options)
 }
 
@@ -175,27 +180,27 @@ func (r *Resolver) respondTruncated(x *serve.Exchange, q *wire.Query, scratch []
 var ownerIsQName = []byte{0xC0, wire.HeaderSize}
 
 // respondText answers with one TXT record of the query's class.
-func (r *Resolver) respondText(x *serve.Exchange, q *wire.Query, text string, scratch []byte, st *workerStats) {
-	options := scratch[:0]
+func (r *Resolver) respondText(x *serve.Exchange, q *wire.Query, text string, w *writer) {
+	options := w.buf[:0]
 	if q.EDNS.Present {
 		options = r.clientOptions(options, x, q, r.now())
 	}
-	var b wire.Builder
+	b := &w.builder
 	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
 	mark := b.Mark()
 	b.Buf = wire.AppendRecordHeader(b.Buf, ownerIsQName, wire.TypeTXT, 0, 1+len(text))
 	binary.BigEndian.PutUint16(b.Buf[mark+4:], uint16(q.QClass))
 	b.Buf = append(append(b.Buf, byte(len(text))), text...)
 	b.Commit(mark, wire.Answer, 1)
-	st.responses[wire.RCODENoError].add(1)
+	w.stats.responses[wire.RCODENoError].add(1)
 	x.Response = b.Finish(q, wire.FlagRA, wire.RCODENoError, uint16(r.config.UDPSize), options)
 }
 
 // refer answers with the deepest delegation that is cached for the name, REFUSED where none is.
-func (r *Resolver) refer(x *serve.Exchange, q *wire.Query, now uint32, scratch []byte, st *workerStats) {
+func (r *Resolver) refer(x *serve.Exchange, q *wire.Query, now uint32, w *writer) {
 	cut := r.cuts.Deepest(wire.Name(q.Name()), now)
 	if cut.Prime || cut.Forward {
-		r.refuse(x, q, wire.RCODERefused, wire.EDENotAuthoritative, "", scratch, st)
+		r.refuse(x, q, wire.RCODERefused, wire.EDENotAuthoritative, "", w)
 		return
 	}
 	c := entry.Content{Kind: entry.KindAnswer, QName: wire.Name(q.Name()), QType: q.QType, Status: wire.Insecure}
@@ -208,10 +213,10 @@ func (r *Resolver) refer(x *serve.Exchange, q *wire.Query, now uint32, scratch [
 	}
 	e, err := entry.Pack(nil, &c, now)
 	if err != nil {
-		r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "", scratch, st)
+		r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "", w)
 		return
 	}
-	r.respond(x, q, e, now, false, scratch, st)
+	r.respond(x, q, e, now, false, w)
 }
 
 // appendAddresses appends a name server's addresses as A and AAAA RRsets.

@@ -17,8 +17,8 @@ type worker struct {
 	slots   []slot
 	found   []byte // the entry that answers
 	other   []byte // one looked at beside it
-	options []byte
-	stats   *workerStats
+	request policy.Request
+	writer
 }
 
 // slot is what a worker keeps of one query of a batch.
@@ -32,11 +32,10 @@ type slot struct {
 // NewWorker implements serve.Handler.
 func (r *Resolver) NewWorker() serve.Worker {
 	return &worker{
-		r:       r,
-		found:   r.cache.NewBuf(),
-		other:   r.cache.NewBuf(),
-		options: make([]byte, 0, maxOptions),
-		stats:   r.stats.worker(),
+		r:      r,
+		found:  r.cache.NewBuf(),
+		other:  r.cache.NewBuf(),
+		writer: newWriter(r.stats.worker()),
 	}
 }
 
@@ -73,12 +72,12 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 	w.stats.queries[x.Transport].add(1)
 	verdict := s.query.Parse(x.Query)
 	if verdict != wire.QueryOK {
-		s.decided = w.r.reject(x, &s.query, verdict, w.options, w.stats)
+		s.decided = w.r.reject(x, &s.query, verdict, &w.writer)
 		return
 	}
 	w.stats.countType(s.query.QType)
-	request := policy.Request{Query: &s.query, Client: x.Client.Addr(), Now: now, Verified: w.r.verified(x, &s.query, now)}
-	o := w.r.rules.Load().Judge(&request)
+	w.request = policy.Request{Query: &s.query, Client: x.Client.Addr(), Now: now, Verified: w.r.verified(x, &s.query, now)}
+	o := w.r.rules.Load().Judge(&w.request)
 	switch o.Action {
 	case policy.Pass:
 		s.key = cache.MakeKey(entry.KindAnswer, 0, s.query.Name(), s.query.QType)
@@ -87,7 +86,7 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 	case policy.Cached:
 		s.decided = w.cachedOnly(s, x, now)
 	default:
-		s.decided = w.r.decide(x, &s.query, &o, now, w.options, w.stats)
+		s.decided = w.r.decide(x, &s.query, &o, now, &w.writer)
 	}
 }
 
@@ -101,7 +100,7 @@ func (w *worker) lookup(s *slot, x *serve.Exchange, now uint32) serve.Result {
 	if how == lookupHit && w.r.dueForRefresh(e, now) {
 		w.r.refreshSoon(&s.query)
 	}
-	w.r.respond(x, &s.query, e, now, how == lookupStale, w.options, w.stats)
+	w.r.respond(x, &s.query, e, now, how == lookupStale, &w.writer)
 	return serve.Answered
 }
 
@@ -112,10 +111,10 @@ func (w *worker) cachedOnly(s *slot, x *serve.Exchange, now uint32) serve.Result
 	e, how := w.r.find(&s.query, &s.key, now, w.found, w.other)
 	w.stats.lookups[how].add(1)
 	if how == lookupHit {
-		w.r.respond(x, &s.query, e, now, false, w.options, w.stats)
+		w.r.respond(x, &s.query, e, now, false, &w.writer)
 		return serve.Answered
 	}
-	w.r.refer(x, &s.query, now, w.options, w.stats)
+	w.r.refer(x, &s.query, now, &w.writer)
 	return serve.Answered
 }
 

@@ -57,6 +57,7 @@ type Resolver struct {
 	iterator  *iterate.Iterator
 	validator *validate.Validator
 	rules     atomic.Pointer[policy.Order]
+	examiners atomic.Pointer[[]policy.AnswerRule]
 	now       func() uint32
 	log       *slog.Logger
 	flights   flights
@@ -139,4 +140,6 @@ func (r *Resolver) Cache() *cache.Cache { return r.cache }
 func (r *Resolver) SetPolicy(c *policy.Config) {
 	order := policy.NewOrder(c)
 	r.rules.Store(&order)
+	examiners := policy.NewAnswerRules(c)
+	r.examiners.Store(&examiners)
 }

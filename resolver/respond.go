@@ -37,6 +37,15 @@ func (r *Resolver) limit(x *serve.Exchange, q *wire.Query) int {
 
 // respond answers a query from an entry: hit or miss, every answer of data is written here.
 func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now uint32, stale bool, w *writer) {
+	for _, rule := range *r.examiners.Load() {
+		if rule.Concerns(e) {
+			var o policy.Outcome
+			if e, o = examine(rule, q, e, now); o.Action == policy.Fail {
+				r.refuse(x, q, o.RCODE, o.EDE, o.Text, w)
+				return
+			}
+		}
+	}
 	options := w.buf[:0]
 	if q.EDNS.Present {
 		options = r.clientOptions(options, x, q, now)
@@ -56,6 +65,26 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 	}
 	w.stats.responses[e.RCODE()&0xF].add(1)
 	x.Response = b.Finish(q, flags, e.RCODE(), uint16(r.config.UDPSize), options)
+}
+
+// examine asks a rule about an answer and returns what is left of it.
+func examine(rule policy.AnswerRule, q *wire.Query, e entry.Entry, now uint32) (entry.Entry, policy.Outcome) {
+	c, err := e.Unpack(now)
+	if err != nil {
+		return e, policy.Outcome{}
+	}
+	c.QName, c.QType = wire.Name(q.Name()), q.QType
+	o := rule.Examine(c, now)
+	switch o.Action {
+	case policy.Answer:
+		return o.Entry, o
+	case policy.Changed:
+		if packed, err := entry.Pack(nil, c, now); err == nil {
+			return packed, o
+		}
+		o.Action, o.RCODE, o.EDE = policy.Fail, wire.RCODEServFail, wire.EDEFiltered
+	}
+	return e, o
 }
 
 // optRoom is how many bytes the OPT will take.

@@ -23,6 +23,7 @@ const (
 	Answer                 // Entry
 	Text                   // one TXT record of class CH at QNAME, its string in Outcome.Text
 	Truncate               // an empty response with TC: come back over TCP
+	Changed                // of an AnswerRule: the content was changed
 	Cached                 // from the cache alone: nothing is resolved for this query
 )
 
@@ -53,18 +54,20 @@ type Rule interface {
 
 // Config chooses and feeds the rules.
 type Config struct {
-	Allow      []netip.Prefix // who may query; others are refused
-	Refuse     []netip.Prefix // refused though allowed
-	AllowSnoop []netip.Prefix // who may read the cache with RD=0
-	Version    string         // what version.bind and version.server say; "" refuses them
-	ServerID   string         // what id.server and hostname.bind say; "" refuses them
-	SpecialUse bool           // answer for special-use names and private reverse zones
-	LocalData  LocalData      // answered for these names; kept, not changed after NewOrder
-	AllowLists []*NameSet     // not blocked, whatever BlockLists say
-	BlockLists []List
-	RateLimit  RateLimit
-	RateStats  *RateStats    // counts for RateLimit; kept over reloads by the caller
-	RateClock  func() uint64 // monotonic, 64ths of a second
+	Allow          []netip.Prefix // who may query; others are refused
+	Refuse         []netip.Prefix // refused though allowed
+	AllowSnoop     []netip.Prefix // who may read the cache with RD=0
+	Version        string         // what version.bind and version.server say; "" refuses them
+	ServerID       string         // what id.server and hostname.bind say; "" refuses them
+	SpecialUse     bool           // answer for special-use names and private reverse zones
+	LocalData      LocalData      // answered for these names; kept, not changed after NewOrder
+	PrivateAddress []netip.Prefix // taken out of answers
+	PrivateDomain  []wire.Name    // but not of these names and those below them
+	AllowLists     []*NameSet     // not blocked, whatever BlockLists say
+	BlockLists     []List
+	RateLimit      RateLimit
+	RateStats      *RateStats    // counts for RateLimit; kept over reloads by the caller
+	RateClock      func() uint64 // monotonic, 64ths of a second
 }
 
 // fail is an Outcome that refuses with an extended error.

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+
+	"bonsai/resolver/validate"
+	"bonsai/resolver/zonecut"
+	"bonsai/wire"
+)
+
+// Config is everything the daemon can be told. Files that settings name have been read.
+type Config struct {
+	Listen    []netip.AddrPort
+	RootHints []zonecut.Server
+	Anchors   []validate.Anchor // none: nothing is validated
+	Validate  bool
+	Metrics   netip.AddrPort // invalid: off
+	Threads   int            // 0: as many as there are CPUs
+	CacheSize int64          // bytes
+	LogLevel  slog.Level
+
+	Allow, Refuse, AllowSnoop []netip.Prefix
+
+	Minimisation   string // relaxed, strict or off
+	IPv4, IPv6     bool
+	QueryLocalhost bool
+	DoNotQuery     []netip.Prefix
+	Outgoing       []netip.Addr
+	ExcludedPorts  []PortRange
+	EDNSSize       uint16
+	Cookies        bool
+	HardenGlue     bool
+
+	SHA1     bool
+	Insecure []wire.Name // negative trust anchors
+
+	SpecialUse       bool
+	MinimalResponses bool
+	Zones            []zonecut.Configured
+	LocalData        []string // records in presentation format
+	PrivateAddress   []netip.Prefix
+	PrivateDomain    []wire.Name
+	MinTTL, MaxTTL   uint32 // seconds
+	Identity         string // for id.server and NSID; "" gives none
+
+	MaxInflight, MaxTCP, MaxTCPPerClient int // 0: the front end's defaults
+
+	ValidationTime int64  // Unix seconds; 0: the clock's
+	ClockFile      string // "": the system's clock
+}
+
+// PortRange is a range of ports, both ends in it.
+type PortRange struct{ First, Last uint16 }
+
+// defaults returns what holds where nothing is said.
+func defaults() *Config {
+	return &Config{
+		Listen:       []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53"), netip.MustParseAddrPort("[::1]:53")},
+		RootHints:    zonecut.BuiltinHints(),
+		Anchors:      validate.BuiltinAnchors(),
+		Validate:     true,
+		CacheSize:    256 << 20,
+		LogLevel:     slog.LevelInfo,
+		Allow:        []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+		Minimisation: "relaxed",
+		IPv4:         true,
+		IPv6:         true,
+		EDNSSize:     1232,
+		Cookies:      true,
+		HardenGlue:   true,
+		SpecialUse:   true,
+		// A response with only what was asked for is smaller and gives an attacker less to work with.
+		MinimalResponses: true,
+		MaxTTL:           86400,
+	}
+}
+
+// setting is one thing that can be set: a key of the file and, for some, a flag of the same name.
+type setting struct {
+	key   string
+	value string // what its value is called, as in "ADDR:PORT"
+	help  string
+	flag  bool
+	list  bool
+	// set takes the whole list of values, which for one that is no list is one value, and replaces
+	// what was there. Relative file names are relative to dir.
+	set func(c *Config, values []string, dir string) error
+	// setZones takes its place for keys that hold mappings.
+	setZones func(c *Config, zones []zonecut.Configured)
+	forward  bool
+}
+
+// problem is one thing wrong with the configuration.
+type problem struct {
+	file string // "" for a flag
+	line int
+	key  string
+	text string
+}
+
+// Error names where, what, and what would be right.
+func (p *problem) Error() string {
+	var b strings.Builder
+	if p.file != "" {
+		b.WriteString(p.file + ":")
+		if p.line > 0 {
+			fmt.Fprintf(&b, "%d:", p.line)
+		}
+		b.WriteString(" ")
+	}
+	if p.key != "" {
+		if p.file == "" {
+			b.WriteString("--")
+		}
+		b.WriteString(p.key + ": ")
+	}
+	b.WriteString(p.text)
+	return b.String()
+}
+
+// given are the values of one setting, from one place.
+type given struct {
+	values []string
+	zones  []zonecut.Configured
+	line   int
+}
+
+// configure makes a Config of what the file says and, above it, what the flags say. The error joins
+// a problem for each thing that is wrong.
+func configure(flags map[string]given, file string) (*Config, error) {
+	c := defaults()
+	var errs []error
+	if file != "" {
+		said, dir, err := readFile(file)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		errs = append(errs, c.apply(said, file, dir)...)
+	}
+	errs = append(errs, c.apply(flags, "", "")...)
+	if len(errs) == 0 {
+		errs = c.together(file)
+	}
+	return c, errors.Join(errs...)
+}
+
+// apply sets what is given, in the order of the table.
+func (c *Config) apply(said map[string]given, file, dir string) (errs []error) {
+	for i := range settings {
+		s := &settings[i]
+		g, ok := said[s.key]
+		if !ok {
+			continue
+		}
+		if s.setZones != nil {
+			s.setZones(c, g.zones)
+			continue
+		}
+		if err := s.set(c, g.values, dir); err != nil {
+			errs = append(errs, &problem{file: file, line: g.line, key: s.key, text: err.Error()})
+		}
+	}
+	return errs
+}
+
+// together checks what only several settings together can have wrong.
+func (c *Config) together(file string) (errs []error) {
+	if !c.IPv4 && !c.IPv6 {
+		errs = append(errs, &problem{file: file, key: "ipv6",
+			text: "ipv4 and ipv6 are both off, so that no server can be asked; leave one of them on"})
+	}
+	if c.MinTTL > c.MaxTTL {
+		errs = append(errs, &problem{file: file, key: "cache-min-ttl",
+			text: fmt.Sprintf("%d is above cache-max-ttl, %d; make it at most that", c.MinTTL, c.MaxTTL)})
+	}
+	seen := map[wire.Name]bool{}
+	for _, z := range c.Zones {
+		if seen[z.Zone] {
+			errs = append(errs, &problem{file: file, key: "forward-zones",
+				text: fmt.Sprintf("%s is configured twice, here or in stub-zones; keep one", z.Zone)})
+		}
+		seen[z.Zone] = true
+	}
+	return errs
+}
+
+// findSetting returns the setting of this key.
+func findSetting(key string) *setting {
+	for i := range settings {
+		if settings[i].key == key {
+			return &settings[i]
+		}
+	}
+	return nil
+}

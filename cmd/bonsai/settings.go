@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"bonsai/cache"
+	"bonsai/resolver/validate"
+	"bonsai/resolver/zonecut"
+	"bonsai/wire"
+)
+
+// settings is every setting there is, in the order that --help shows. A new one is a field of Config
+// with its default, and a row here.
+var settings = []setting{
+	{key: "listen", value: "ADDR:PORT", flag: true, list: true, set: each(addrPort, func(c *Config) *[]netip.AddrPort { return &c.Listen }),
+		help: "take queries there, over UDP and TCP; repeatable; default 127.0.0.1:53 and [::1]:53"},
+	{key: "root-hints", value: "FILE", flag: true, set: setHints,
+		help: "root servers in the format of named.root; default: IANA's, built in"},
+	{key: "trust-anchor", value: "FILE", flag: true, list: true, set: setAnchors,
+		help: "DS or DNSKEY records in zone format; repeatable; default: the root's, key tags 20326 and 38696, built in"},
+	{key: "dnssec", value: "validate|off", flag: true,
+		set:  choose(map[string]bool{"validate": true, "off": false}, func(c *Config) *bool { return &c.Validate }),
+		help: "whether answers are validated; default validate"},
+	{key: "qname-minimisation", value: "relaxed|strict|off", flag: true,
+		set: choose(map[string]string{"relaxed": "relaxed", "strict": "strict", "off": "off"},
+			func(c *Config) *string { return &c.Minimisation }),
+		help: "how little of a name servers on the way are told (RFC 9156); default relaxed"},
+	{key: "allow", value: "CIDR", flag: true, list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.Allow }),
+		help: "who may query, others get REFUSED; repeatable; default loopback only"},
+	{key: "allow-snoop", value: "CIDR", flag: true, list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.AllowSnoop }),
+		help: "who may read the cache with RD=0; repeatable; default nobody"},
+	{key: "cache-size", value: "SIZE", flag: true, set: one(cacheSize, func(c *Config) *int64 { return &c.CacheSize }),
+		help: "bytes, or with KiB, MiB or GiB; default 256MiB"},
+	{key: "threads", value: "N", flag: true, set: one(between[int](1, 1024), func(c *Config) *int { return &c.Threads }),
+		help: "front-end workers; default: the CPUs of the machine or its cgroup"},
+	{key: "metrics", value: "ADDR:PORT", flag: true, set: one(addrPort, func(c *Config) *netip.AddrPort { return &c.Metrics }),
+		help: "serve Prometheus metrics at /metrics and readiness at /ready; default off"},
+	{key: "log-level", value: "debug|info|warn|error", flag: true,
+		set: choose(map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+			"error": slog.LevelError}, func(c *Config) *slog.Level { return &c.LogLevel }),
+		help: "the least that is logged; default info"},
+	{key: "validation-time", value: "SECONDS", flag: true, set: one(between[int64](1, 1<<32-1), func(c *Config) *int64 { return &c.ValidationTime }),
+		help: "testing: signatures are judged at this Unix time"},
+	{key: "clock-file", value: "FILE", flag: true, set: setClockFile,
+		help: "testing: TTLs, expiry and signatures go by the Unix time in this file, read again as it changes"},
+
+	{key: "refuse", value: "CIDR", list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.Refuse }),
+		help: "who gets REFUSED though allow has them"},
+	{key: "special-use", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.SpecialUse }),
+		help: "answer for the zones of RFC 6303 and RFC 6761 here; default true"},
+	{key: "sha1", value: "insecure|validate",
+		set:  choose(map[string]bool{"validate": true, "insecure": false}, func(c *Config) *bool { return &c.SHA1 }),
+		help: "what signatures and digests by SHA-1 count for (RFC 9905); default insecure"},
+	{key: "domain-insecure", value: "NAME", list: true, set: each(domain, func(c *Config) *[]wire.Name { return &c.Insecure }),
+		help: "negative trust anchors (RFC 7646): not validated, nor what lies below"},
+	{key: "ipv4", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.IPv4 }),
+		help: "ask servers over IPv4; default true"},
+	{key: "ipv6", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.IPv6 }),
+		help: "ask servers over IPv6; default true"},
+	{key: "query-localhost", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.QueryLocalhost }),
+		help: "ask servers at loopback addresses; default false"},
+	{key: "do-not-query", value: "CIDR", list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.DoNotQuery }),
+		help: "servers that are never asked"},
+	{key: "outgoing-address", value: "ADDR", list: true, set: each(address, func(c *Config) *[]netip.Addr { return &c.Outgoing }),
+		help: "addresses to ask from; default: the system's choice"},
+	{key: "exclude-port", value: "PORT|FIRST-LAST", list: true, set: each(portRange, func(c *Config) *[]PortRange { return &c.ExcludedPorts }),
+		help: "ports that are never asked from"},
+	{key: "edns-buffer-size", value: "BYTES", set: one(between[uint16](512, 4096), func(c *Config) *uint16 { return &c.EDNSSize }),
+		help: "the UDP response that servers are offered room for; default 1232"},
+	{key: "cookies", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.Cookies }),
+		help: "send DNS cookies to servers (RFC 7873); default true"},
+	{key: "harden-glue", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.HardenGlue }),
+		help: "use glue only for names within the zone that gives it; default true"},
+	{key: "forward-zones", value: "ZONES", list: true, forward: true, setZones: addZones,
+		help: "zones asked of resolvers: a list of name, addrs, hosts, first, tcp"},
+	{key: "stub-zones", value: "ZONES", list: true, setZones: addZones,
+		help: "zones asked of their own servers: a list of name, addrs, hosts, first, prime, tcp"},
+	{key: "local-data", value: "RECORD", list: true, set: each(text, func(c *Config) *[]string { return &c.LocalData }),
+		help: "records answered here"},
+	{key: "private-address", value: "CIDR", list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.PrivateAddress }),
+		help: "addresses that no answer from outside may hold"},
+	{key: "private-domain", value: "NAME", list: true, set: each(domain, func(c *Config) *[]wire.Name { return &c.PrivateDomain }),
+		help: "domains whose answers may hold a private-address all the same"},
+	{key: "minimal-responses", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.MinimalResponses }),
+		help: "leave out of answers what was not asked for; default true"},
+	{key: "cache-min-ttl", value: "SECONDS", set: one(between[uint32](0, 86400), func(c *Config) *uint32 { return &c.MinTTL }),
+		help: "keep answers at least so long; default 0"},
+	{key: "cache-max-ttl", value: "SECONDS", set: one(between[uint32](0, 1<<31-1), func(c *Config) *uint32 { return &c.MaxTTL }),
+		help: "keep answers at most so long; default 86400"},
+	{key: "identity", value: "TEXT", set: one(text, func(c *Config) *string { return &c.Identity }),
+		help: "what id.server and NSID (RFC 5001) tell; default nothing"},
+	{key: "max-inflight", value: "N", set: one(between[int](1, 1<<20), func(c *Config) *int { return &c.MaxInflight }),
+		help: "client queries being resolved at once; default 1024"},
+	{key: "max-tcp", value: "N", set: one(between[int](1, 1<<20), func(c *Config) *int { return &c.MaxTCP }),
+		help: "TCP connections of clients at once; default 1000"},
+	{key: "max-tcp-per-client", value: "N", set: one(between[int](1, 1<<20), func(c *Config) *int { return &c.MaxTCPPerClient }),
+		help: "TCP connections of one client at once; default 64"},
+	{key: "dns64-prefix", value: "CIDR", set: func(*Config, []string, string) error {
+		return errors.New("DNS64 is not supported; remove this key")
+	}, help: "refused: there is no DNS64"},
+}
+
+// one makes a setter of a parser of one value.
+func one[T any](parse func(string) (T, error), field func(*Config) *T) func(*Config, []string, string) error {
+	return func(c *Config, values []string, _ string) error {
+		v, err := parse(values[len(values)-1])
+		if err == nil {
+			*field(c) = v
+		}
+		return err
+	}
+}
+
+// each makes a setter of a list, of a parser of one value.
+func each[T any](parse func(string) (T, error), field func(*Config) *[]T) func(*Config, []string, string) error {
+	return func(c *Config, values []string, _ string) error {
+		list := make([]T, 0, len(values))
+		for _, text := range values {
+			v, err := parse(text)
+			if err != nil {
+				return err
+			}
+			list = append(list, v)
+		}
+		*field(c) = list
+		return nil
+	}
+}
+
+// choose makes a setter of a value that is one of a few words.
+func choose[T any](words map[string]T, field func(*Config) *T) func(*Config, []string, string) error {
+	return one(func(text string) (T, error) { return word(text, words) }, field)
+}
+
+// inDir resolves a file name that the configuration file gives.
+func inDir(dir, name string) string {
+	if dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+func setHints(c *Config, values []string, dir string) error {
+	name := inDir(dir, values[len(values)-1])
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	hints, err := zonecut.ParseHints(f, name)
+	if err == nil {
+		c.RootHints = hints
+	}
+	return err
+}
+
+// setAnchors reads the anchors. A file without records gives none, so that nothing is validated.
+func setAnchors(c *Config, values []string, dir string) error {
+	var anchors []validate.Anchor
+	for _, name := range values {
+		name = inDir(dir, name)
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		more, err := validate.ParseAnchors(f, name)
+		f.Close()
+		if err != nil {
+			return err
+		}
+		anchors = append(anchors, more...)
+	}
+	c.Anchors = anchors
+	return nil
+}
+
+func setClockFile(c *Config, values []string, dir string) error {
+	name := inDir(dir, values[len(values)-1])
+	if _, err := readClock(name); err != nil {
+		return err
+	}
+	c.ClockFile = name
+	return nil
+}
+
+func addZones(c *Config, zones []zonecut.Configured) {
+	c.Zones = slices.Concat(c.Zones, zones)
+}
+
+func cacheSize(text string) (int64, error) {
+	n, err := size(text)
+	if err == nil && n < cache.MinSize {
+		return 0, errors.New(text + " is less than a cache needs; write at least 1MiB")
+	}
+	return n, err
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"bonsai/resolver/zonecut"
+	"bonsai/wire"
+)
+
+// maxFile bounds a configuration file in bytes: what is longer is none.
+const maxFile = 64 << 20
+
+// readFile reads a configuration file. What could be read is returned along with an error that joins
+// a problem for each thing wrong.
+func readFile(name string) (said map[string]given, dir string, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, "", err
+	}
+	if len(content) > maxFile {
+		return nil, "", &problem{file: name, text: "is longer than 64 MiB, hence no configuration"}
+	}
+	if dir, err = filepath.Abs(filepath.Dir(name)); err != nil {
+		return nil, "", err
+	}
+	r := reader{file: name, said: map[string]given{}}
+	r.read(content)
+	return r.said, dir, errors.Join(r.errs...)
+}
+
+// reader walks the nodes of a file, which know their lines.
+type reader struct {
+	file string
+	said map[string]given
+	errs []error
+}
+
+func (r *reader) complain(n *yaml.Node, key, format string, args ...any) {
+	r.errs = append(r.errs, &problem{file: r.file, line: n.Line, key: key, text: fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) read(content []byte) {
+	d := yaml.NewDecoder(bytes.NewReader(content))
+	var document, more yaml.Node
+	switch err := d.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return // nothing but comments: the defaults hold
+	case err != nil:
+		r.errs = append(r.errs, r.syntax(err))
+		return
+	}
+	if err := d.Decode(&more); err == nil {
+		r.complain(&more, "", "a second document; keep one and remove the line ---")
+	} else if !errors.Is(err, io.EOF) {
+		r.errs = append(r.errs, r.syntax(err))
+		return
+	}
+	r.keys(document.Content[0])
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// syntax makes a problem of the parser's error, which begins with the line where it knows it.
+func (r *reader) syntax(err error) error {
+	text := err.Error()
+	p := &problem{file: r.file}
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		p.line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	p.text = "is not YAML: " + text + "; write each setting as a line \"key: value\""
+	return p
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+func (r *reader) keys(n *yaml.Node) {
+	n = resolve(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		r.complain(n, "", "is not a mapping; write each setting as a line \"key: value\"")
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		s := findSetting(key.Value)
+		switch {
+		case s == nil:
+			r.complain(key, "", "%s", unknownKey(key.Value))
+		case r.said[s.key].line != 0:
+			r.complain(key, s.key, "is given twice, first in line %d; keep one", r.said[s.key].line)
+		case s.setZones != nil:
+			r.said[s.key] = given{zones: r.zones(s, value), line: key.Line}
+		default:
+			if values, ok := r.values(s, key, value); ok {
+				r.said[s.key] = given{values: values, line: key.Line}
+			}
+		}
+	}
+}
+
+// unknownKey says what may have been meant.
+func unknownKey(key string) string {
+	var keys []string
+	for _, s := range settings {
+		keys = append(keys, s.key)
+	}
+	message := fmt.Sprintf("there is no key %q", key)
+	if near := nearest(key, keys); near != "" {
+		return message + fmt.Sprintf("; did you mean %q?", near)
+	}
+	return message + "; bonsai --help lists some, README.md all"
+}
+
+// values returns the texts of a setting's value: scalars as they are written, so that off and 010 are
+// what they look like and not what YAML makes of them.
+func (r *reader) values(s *setting, key, value *yaml.Node) (values []string, ok bool) {
+	switch {
+	case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
+		r.complain(key, s.key, "has no value; write %s: %s", s.key, s.value)
+		return nil, false
+	case value.Kind == yaml.ScalarNode:
+		return []string{value.Value}, true
+	case value.Kind != yaml.SequenceNode:
+		r.complain(key, s.key, "holds a mapping; write %s: %s", s.key, s.value)
+		return nil, false
+	case !s.list:
+		r.complain(key, s.key, "is a list, but takes one value; write %s: %s", s.key, s.value)
+		return nil, false
+	}
+	for _, item := range value.Content {
+		item = resolve(item)
+		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
+			r.complain(item, s.key, "has an item that is no plain value; write - %s", s.value)
+			return nil, false
+		}
+		values = append(values, item.Value)
+	}
+	return values, true
+}
+
+// zones reads forward-zones or stub-zones.
+func (r *reader) zones(s *setting, value *yaml.Node) (zones []zonecut.Configured) {
+	if value.Kind != yaml.SequenceNode {
+		r.complain(value, s.key, "is not a list; write - name: example.org, and below it addrs: [192.0.2.1]")
+		return nil
+	}
+	for _, item := range value.Content {
+		item = resolve(item)
+		if item.Kind != yaml.MappingNode {
+			r.complain(item, s.key, "has an item that is no mapping; write - name: example.org, and below it addrs: [192.0.2.1]")
+			continue
+		}
+		if z, ok := r.zone(s, item); ok {
+			zones = append(zones, z)
+		}
+	}
+	return zones
+}
+
+// zoneKeys are the keys of an item of forward-zones or stub-zones.
+var zoneKeys = []string{"name", "addrs", "hosts", "first", "prime", "tcp"}
+
+func (r *reader) zone(s *setting, n *yaml.Node) (z zonecut.Configured, ok bool) {
+	z.Forward = s.forward
+	problems := len(r.errs)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		field := &setting{key: s.key + "." + key.Value, value: "VALUE", list: key.Value == "addrs" || key.Value == "hosts"}
+		values, ok := r.values(field, key, value)
+		if !ok {
+			continue
+		}
+		if err := setZoneField(&z, key.Value, values); err != nil {
+			r.complain(key, field.key, "%v", err)
+		}
+	}
+	switch {
+	case len(r.errs) > problems:
+	case z.Zone == "":
+		r.complain(n, s.key, "has an item without a name; write name: example.org")
+	case len(z.Servers) == 0:
+		r.complain(n, s.key, "has no servers for %s; write addrs: [192.0.2.1]", z.Zone)
+	}
+	return z, len(r.errs) == problems
+}
+
+func setZoneField(z *zonecut.Configured, key string, values []string) (err error) {
+	switch key {
+	case "name":
+		z.Zone, err = domain(values[0])
+	case "addrs":
+		unnamed := zonecut.Server{}
+		for _, v := range values {
+			ap, err := server(v)
+			if err != nil {
+				return err
+			}
+			unnamed.Addrs = append(unnamed.Addrs, ap)
+		}
+		if len(unnamed.Addrs) > 0 {
+			z.Servers = append(z.Servers, unnamed)
+		}
+	case "hosts":
+		for _, v := range values {
+			var name wire.Name
+			if name, err = domain(v); err != nil {
+				return err
+			}
+			z.Servers = append(z.Servers, zonecut.Server{Name: name})
+		}
+	case "first":
+		z.First, err = boolean(values[0])
+	case "prime":
+		z.Prime, err = boolean(values[0])
+	case "tcp":
+		z.TCP, err = boolean(values[0])
+	default:
+		err = errors.New("no such key of a zone; write " + alternatives(zoneKeys))
+		if near := nearest(key, zoneKeys); near != "" {
+			err = fmt.Errorf("no such key of a zone; did you mean %q?", near)
+		}
+	}
+	return err
+}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"bonsai/resolver/policy"
 	"bonsai/resolver/validate"
 	"bonsai/resolver/zonecut"
 	"bonsai/wire"
@@ -41,7 +42,7 @@ type Config struct {
 	SpecialUse       bool
 	MinimalResponses bool
 	Zones            []zonecut.Configured
-	LocalData        []string // records in presentation format
+	LocalData        policy.LocalData
 	PrivateAddress   []netip.Prefix
 	PrivateDomain    []wire.Name
 	MinTTL, MaxTTL   uint32 // seconds

@@ -124,6 +124,9 @@ func unknown(what, dashes, name string, names []string) error {
 	return fmt.Errorf("there is no %s %s%s; bonsai --help lists what there is", what, dashes, name)
 }
 
+// nameWidth is what a flag and its value's name take of a line of help.
+const nameWidth = 28
+
 // usage writes the help of a command.
 func (c *command) usage(w io.Writer) {
 	switch c.name {
@@ -144,6 +147,10 @@ func (c *command) usage(w io.Writer) {
 		} else if f.Value.Type() == "string" {
 			name += " FILE"
 		}
-		fmt.Fprintf(w, "  %-28s %s\n", name, f.Usage)
+		if len(name) > nameWidth {
+			fmt.Fprintf(w, "  %s\n", name)
+			name = ""
+		}
+		fmt.Fprintf(w, "  %-*s %s\n", nameWidth, name, f.Usage)
 	})
 }

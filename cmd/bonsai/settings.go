@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 
 	"bonsai/cache"
+	"bonsai/resolver/policy"
 	"bonsai/resolver/validate"
 	"bonsai/resolver/zonecut"
 	"bonsai/wire"
@@ -80,7 +82,7 @@ var settings = []setting{
 		help: "zones asked of resolvers: a list of name, addrs, hosts, first, tcp"},
 	{key: "stub-zones", value: "ZONES", list: true, setZones: addZones,
 		help: "zones asked of their own servers: a list of name, addrs, hosts, first, prime, tcp"},
-	{key: "local-data", value: "RECORD", list: true, set: each(text, func(c *Config) *[]string { return &c.LocalData }),
+	{key: "local-data", value: "RECORD", list: true, set: setLocalData,
 		help: "records answered here"},
 	{key: "private-address", value: "CIDR", list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.PrivateAddress }),
 		help: "addresses that no answer from outside may hold"},
@@ -90,7 +92,7 @@ var settings = []setting{
 		help: "leave out of answers what was not asked for; default true"},
 	{key: "cache-min-ttl", value: "SECONDS", set: one(between[uint32](0, 86400), func(c *Config) *uint32 { return &c.MinTTL }),
 		help: "keep answers at least so long; default 0"},
-	{key: "cache-max-ttl", value: "SECONDS", set: one(between[uint32](0, 1<<31-1), func(c *Config) *uint32 { return &c.MaxTTL }),
+	{key: "cache-max-ttl", value: "SECONDS", set: one(between[uint32](1, 1<<31-1), func(c *Config) *uint32 { return &c.MaxTTL }),
 		help: "keep answers at most so long; default 86400"},
 	{key: "identity", value: "TEXT", set: one(text, func(c *Config) *string { return &c.Identity }),
 		help: "what id.server and NSID (RFC 5001) tell; default nothing"},
@@ -176,6 +178,16 @@ func setAnchors(c *Config, values []string, dir string) error {
 		anchors = append(anchors, more...)
 	}
 	c.Anchors = anchors
+	return nil
+}
+
+func setLocalData(c *Config, values []string, _ string) error {
+	c.LocalData = policy.LocalData{}
+	for _, line := range values {
+		if err := c.LocalData.Add(line); err != nil {
+			return fmt.Errorf("%q: %w; write it as \"host.example. 3600 A 192.0.2.1\"", line, err)
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bonsai/cache"
+	"bonsai/resolver"
+	"bonsai/resolver/exchange"
+	"bonsai/resolver/iterate"
+	"bonsai/resolver/policy"
+	"bonsai/resolver/serve"
+	"bonsai/resolver/validate"
+	"bonsai/resolver/zonecut"
+)
+
+const (
+	// drainTime is how long queries under way may take once the daemon is told to stop. With what
+	// closing takes it stays under the five seconds that are promised.
+	drainTime = 4 * time.Second
+	// staleLimit is how long expired data may still be served (RFC 8767 §5: 1 to 3 days).
+	staleLimit = 24 * 60 * 60
+	// gcPercent spares a tiny heap the many collections that Go's own 100 would give it: what is
+	// large, the cache, lies outside of the heap.
+	gcPercent = 400
+)
+
+// daemon is a resolver with its front end and metrics.
+type daemon struct {
+	log      *slog.Logger
+	cache    *cache.Cache
+	resolver *resolver.Resolver
+	server   *serve.Server
+	metrics  net.Listener // nil where off
+	web      *http.Server
+	ready    atomic.Bool
+}
+
+// newDaemon binds all sockets and makes all parts, or none. transport is how servers are reached;
+// nil is the system's network.
+func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daemon, error) {
+	clock, err := newClock(c.ClockFile)
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{log: log}
+	if c.Metrics.IsValid() {
+		if d.metrics, err = net.Listen("tcp", c.Metrics.String()); err != nil {
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
+	}
+	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize, StaleLimit: staleLimit}); err != nil {
+		d.close()
+		return nil, err
+	}
+	if d.resolver, err = resolver.New(resolverConfig(c, d.cache, transport, clock, log)); err != nil {
+		d.close()
+		return nil, err
+	}
+	d.server, err = serve.New(serve.Config{
+		Listen: c.Listen, Workers: threads(c), MaxInflight: c.MaxInflight,
+		MaxTCP: c.MaxTCP, MaxTCPPerClient: c.MaxTCPPerClient,
+	}, d.resolver)
+	if err != nil {
+		d.close()
+		return nil, err
+	}
+	d.web = newWeb(d)
+	return d, nil
+}
+
+func threads(c *Config) int {
+	if c.Threads > 0 {
+		return c.Threads
+	}
+	return usableCPUs()
+}
+
+// resolverConfig spreads the settings over the packages that they are for.
+func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport, clock *clock, log *slog.Logger) resolver.Config {
+	var ports []exchange.PortRange
+	for _, p := range c.ExcludedPorts {
+		ports = append(ports, exchange.PortRange(p))
+	}
+	rc := resolver.Config{
+		Cache: store,
+		Now:   clock.Now,
+		Log:   log,
+		Exchange: exchange.Config{
+			Transport: transport, EDNSSize: c.EDNSSize, IPv4: c.IPv4, IPv6: c.IPv6, DoNotQuery: c.DoNotQuery,
+			QueryLocalhost: c.QueryLocalhost, Outgoing: c.Outgoing, ExcludedPorts: ports, Cookies: c.Cookies,
+		},
+		Cuts:    zonecut.Config{Hints: c.RootHints, Configured: c.Zones},
+		Iterate: iterate.Config{},
+		Policy: policy.Config{
+			Allow: c.Allow, Refuse: c.Refuse, AllowSnoop: c.AllowSnoop, SpecialUse: c.SpecialUse,
+			Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
+		},
+		MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NSID: c.Identity,
+	}
+	if c.Validate {
+		rc.Validate = &validate.Config{Anchors: c.Anchors, Insecure: c.Insecure, SHA1: c.SHA1, Now: clock.Unix}
+		if c.ValidationTime != 0 {
+			rc.Validate.Now = func() int64 { return c.ValidationTime }
+		}
+	}
+	return rc
+}
+
+// serve answers queries until ctx ends, then lets those under way end, for a while.
+func (d *daemon) serve(ctx context.Context) error {
+	var wait sync.WaitGroup
+	if d.metrics != nil {
+		wait.Go(func() {
+			if err := d.web.Serve(d.metrics); !errors.Is(err, http.ErrServerClosed) {
+				d.log.Error("metrics endpoint ended", "error", err)
+			}
+		})
+	}
+	served := make(chan error, 1)
+	wait.Go(func() { served <- d.server.Serve(context.WithoutCancel(ctx)) })
+	d.ready.Store(true)
+	d.log.Info("ready", "listen", fmt.Sprint(d.server.Addrs()), "version", versionNumber())
+	var err error
+	select {
+	case <-ctx.Done():
+		d.log.Info("stopping")
+		d.ready.Store(false)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer cancel()
+		if stop := d.server.Shutdown(drain); stop != nil {
+			d.log.Warn("stopped with queries under way", "error", stop)
+		}
+	case err = <-served:
+		d.ready.Store(false)
+	}
+	d.close()
+	wait.Wait()
+	return err
+}
+
+// close ends what was made. It may be called on a half-made daemon.
+func (d *daemon) close() {
+	if d.web != nil {
+		d.web.Close()
+	}
+	if d.metrics != nil {
+		d.metrics.Close()
+	}
+	if d.resolver != nil {
+		d.resolver.Close()
+	}
+	if d.cache != nil {
+		d.cache.Close()
+	}
+}
+
+// addr is the first address that queries are taken on.
+func (d *daemon) addr() netip.AddrPort { return d.server.Addrs()[0] }
+
+// runDaemon is the command without a name.
+func runDaemon(ctx context.Context, c *Config, log *slog.Logger) error {
+	tuneCollector()
+	d, err := newDaemon(c, nil, log)
+	if err != nil {
+		return err
+	}
+	return d.serve(ctx)
+}
+
+// tuneCollector leaves the collector as it is where the environment has a say in it.
+func tuneCollector() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"bonsai/cache"
+	"bonsai/resolver"
+	"bonsai/resolver/exchange"
+	"bonsai/resolver/serve"
+)
+
+// snapshot is what the packages have counted, read for one scrape.
+type snapshot struct {
+	resolver resolver.Stats
+	exchange exchange.Stats
+	cache    cache.Stats
+	serve    serve.Stats
+}
+
+// emit gives one value of a metric, with the values of its labels.
+type emit func(value float64, labels ...string)
+
+// metric is one row: what it is called, what it tells, and where the snapshot has it.
+type metric struct {
+	name   string
+	help   string
+	kind   prometheus.ValueType
+	labels []string
+	values func(s *snapshot, emit emit)
+}
+
+const (
+	counterKind = prometheus.CounterValue
+	gaugeKind   = prometheus.GaugeValue
+)
+
+// byLabel emits a map's values under its keys.
+func byLabel(of func(*snapshot) map[string]uint64) func(*snapshot, emit) {
+	return func(s *snapshot, emit emit) {
+		for label, n := range of(s) {
+			emit(float64(n), label)
+		}
+	}
+}
+
+// plain emits one value without labels.
+func plain[T uint64 | int | int64 | float64](of func(*snapshot) T) func(*snapshot, emit) {
+	return func(s *snapshot, emit emit) { emit(float64(of(s))) }
+}
+
+var metrics = []metric{
+	{"bonsai_queries_total", "Client queries, by transport.", counterKind, []string{"transport"},
+		byLabel(func(s *snapshot) map[string]uint64 { return s.resolver.Queries })},
+	{"bonsai_query_types_total", "Client queries, by QTYPE.", counterKind, []string{"type"},
+		byLabel(func(s *snapshot) map[string]uint64 { return s.resolver.QueryTypes })},
+	{"bonsai_responses_total", "Responses to clients, by RCODE.", counterKind, []string{"rcode"},
+		byLabel(func(s *snapshot) map[string]uint64 { return s.resolver.Responses })},
+	{"bonsai_queries_dropped_total", "Client messages that got no response.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.resolver.Dropped })},
+	{"bonsai_queries_shed_total", "Client queries turned away because too many were being resolved.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.resolver.Shed })},
+	{"bonsai_cache_lookups_total", "Cache lookups for clients, by result: hit, stale or miss.", counterKind,
+		[]string{"result"}, byLabel(func(s *snapshot) map[string]uint64 { return s.resolver.Lookups })},
+	{"bonsai_cache_entries", "Entries in the cache.", gaugeKind, nil,
+		plain(func(s *snapshot) uint64 { return s.cache.Entries })},
+	{"bonsai_cache_used_bytes", "Memory that the cache's entries and index take.", gaugeKind, nil,
+		plain(func(s *snapshot) uint64 { return s.cache.Used })},
+	{"bonsai_cache_capacity_bytes", "Memory that the cache may take.", gaugeKind, nil,
+		plain(func(s *snapshot) uint64 { return s.cache.Capacity })},
+	{"bonsai_cache_entry_bytes", "Mean size of an entry with its share of the index.", gaugeKind, nil,
+		plain(func(s *snapshot) float64 { return float64(s.cache.Used) / float64(max(1, s.cache.Entries)) })},
+	{"bonsai_resolutions_inflight", "Questions being resolved.", gaugeKind, nil,
+		plain(func(s *snapshot) int { return s.resolver.InFlight })},
+	{"bonsai_resolution_failures_total", "Resolutions that failed, by extended error (RFC 8914).", counterKind,
+		[]string{"ede"}, func(s *snapshot, emit emit) {
+			for code, n := range s.resolver.Failures {
+				emit(float64(n), strconv.Itoa(int(code)))
+			}
+		}},
+	{"bonsai_stale_answers_total", "Answers served after their end (RFC 8767).", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.resolver.Stale })},
+	{"bonsai_refreshes_total", "Answers renewed before their end.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.resolver.Refreshes })},
+	{"bonsai_refreshes_lost_total", "Renewals left out because too many waited.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.resolver.RefreshesLost })},
+	{"bonsai_internal_errors_total", "Queries that met a fault of bonsai's own.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.resolver.Panics })},
+	{"bonsai_upstream_queries_total", "Queries to servers, by transport and address family.", counterKind,
+		[]string{"transport", "family"}, func(s *snapshot, emit emit) {
+			emit(float64(s.exchange.UDPv4), "udp", "ipv4")
+			emit(float64(s.exchange.UDPv6), "udp", "ipv6")
+			emit(float64(s.exchange.TCPv4), "tcp", "ipv4")
+			emit(float64(s.exchange.TCPv6), "tcp", "ipv6")
+		}},
+	{"bonsai_upstream_timeouts_total", "Queries to servers that were not answered in time.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.exchange.Timeouts })},
+	{"bonsai_upstream_mismatches_total", "Datagrams from servers' addresses that were not believed.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.exchange.Mismatches })},
+	{"bonsai_upstream_tcp_fallbacks_total", "Questions to servers that went over from UDP to TCP.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.exchange.TCPFallbacks })},
+}
+
+var (
+	buildInfo = prometheus.NewDesc("bonsai_build_info", "The version that runs; always 1.", []string{"version"}, nil)
+	durations = prometheus.NewDesc("bonsai_response_duration_seconds",
+		"Time from a query to its response, by whether the cache had it.", []string{"path"}, nil)
+)
+
+// collector reads the packages' counters when it is scraped: nothing is counted twice.
+type collector struct {
+	d     *daemon
+	descs []*prometheus.Desc
+}
+
+func newCollector(d *daemon) *collector {
+	c := &collector{d: d}
+	for _, m := range metrics {
+		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, m.labels, nil))
+	}
+	return c
+}
+
+// Describe is part of prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+	out <- buildInfo
+	out <- durations
+}
+
+// Collect is part of prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	s := &snapshot{
+		resolver: c.d.resolver.Stats(),
+		exchange: c.d.resolver.Exchange().Stats(),
+		cache:    c.d.cache.Stats(),
+		serve:    c.d.server.Stats(),
+	}
+	for i, m := range metrics {
+		m.values(s, func(value float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, labels...)
+		})
+	}
+	out <- prometheus.MustNewConstMetric(buildInfo, gaugeKind, 1, versionNumber())
+	out <- histogram(&s.resolver.HitDurations, "hit")
+	out <- histogram(&s.resolver.MissDurations, "miss")
+}
+
+// histogram makes cumulated buckets of plain ones.
+func histogram(h *resolver.Histogram, path string) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(resolver.DurationBuckets))
+	var count uint64
+	for i, bound := range resolver.DurationBuckets {
+		count += h.Buckets[i]
+		buckets[bound] = count
+	}
+	count += h.Buckets[len(resolver.DurationBuckets)]
+	return prometheus.MustNewConstHistogram(durations, count, h.Sum, buckets, path)
+}
+
+// newRegistry holds bonsai's metrics with those of the process and of the Go runtime.
+func newRegistry(d *daemon) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(newCollector(d), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Limits of the metrics endpoint. Few ask, and none needs long.
+const (
+	webTimeout  = 10 * time.Second
+	webHeader   = 8 << 10
+	webInFlight = 4
+	readyPath   = "/ready"
+	metricsPath = "/metrics"
+)
+
+// newWeb serves metrics and readiness.
+func newWeb(d *daemon) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(newRegistry(d), promhttp.HandlerOpts{
+		MaxRequestsInFlight: webInFlight, Timeout: webTimeout,
+	}))
+	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
+		if !d.ready.Load() {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ready\n"))
+	})
+	return &http.Server{
+		Handler: mux, ReadTimeout: webTimeout, WriteTimeout: 2 * webTimeout, IdleTimeout: 6 * webTimeout,
+		MaxHeaderBytes: webHeader,
+	}
+}

@@ -2,181 +2,235 @@ package serve
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
+const (
+	// drainTime is how long a shutdown waits for the queries in hand.
+	drainTime = 4 * time.Second
+	// abandonTime is how long it then waits for handlers that were told to give up.
+	abandonTime = 500 * time.Millisecond
+)
+
+// ErrAbandoned says that a shutdown ended with queries unanswered.
+var ErrAbandoned = errors.New("serve: shut down with queries unanswered")
+
+// ErrStopped says that Serve was called on a server that has been shut down, or twice.
+var ErrStopped = errors.New("serve: server already started or stopped")
+
 // Server serves the sockets of one Config.
 type Server struct {
+	config  Config
 	handler Handler
-	udp     []*net.UDPConn
-	tcp     []net.Listener
-	wg      sync.WaitGroup
-	slots   chan struct{}
-	conns   sync.Map
-	done    chan struct{}
-	once    sync.Once
-	base    context.Context
-	cancel  context.CancelFunc
+	epoch   time.Time
+	misses  misses
+	cancel  context.CancelFunc // ends the context of misses
+
+	sockets   []*udpSocket
+	listeners []net.Listener
+	addrs     []netip.AddrPort
+	absent    []netip.AddrPort
+	conns     connTable
+	scratches scratchPool
+	tcpCount  flow         // what scratches do not count
+	buffers   sync.Pool    // *[readSize]byte
+	outboxes  sync.Pool    // *outbox
+	pending   atomic.Int64 // bytes waiting on all connections
+	closings  closings
+
+	draining atomic.Bool
+	drain    chan struct{} // closed when draining begins
+	failed   chan error    // the first reader that ended without being asked to
+	readers  sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	stopped chan struct{} // made by the first Shutdown, closed when it is done
+	stopErr error
 }
 
-// New binds the sockets. It binds all of them or none.
-func New(c Config, h Handler) (*Server, error) {
-	if len(c.Listen) == 0 {
-		c.Listen = DefaultListen
+// New binds all sockets of the configuration, or none. The server keeps the handler.
+func New(config Config, handler Handler) (*Server, error) {
+	config.setDefaults()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{config: config, handler: handler, epoch: time.Now(), cancel: cancel,
+		drain: make(chan struct{}), failed: make(chan error, 1)}
+	s.misses = misses{handler: handler, ctx: ctx, now: s.now, max: int64(config.MaxInflight),
+		room: max(config.UDPSize, missRoom)}
+	s.conns.init(&s.config)
+	s.scratches.init(s)
+	s.buffers.New = func() any { return new([readSize]byte) }
+	s.outboxes.New = func() any { return new(outbox) }
+	s.listeners = append(s.listeners, config.Listeners...)
+	for _, conn := range config.PacketConns {
+		s.sockets = append(s.sockets, s.newUDPSocket(conn))
 	}
-	if c.MaxInflight == 0 {
-		c.MaxInflight = 1024
-	}
-	s := &Server{handler: h, slots: make(chan struct{}, c.MaxInflight), done: make(chan struct{})}
-	s.base, s.cancel = context.WithCancel(context.Background())
-	for _, a := range c.Listen {
-		l, err := net.Listen("tcp", a.String())
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		s.tcp = append(s.tcp, l)
-		u, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(l.Addr().(*net.TCPAddr).AddrPort()))
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		s.udp = append(s.udp, u)
+	if err := s.bind(); err != nil {
+		cancel()
+		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) close() {
-	for _, l := range s.tcp {
-		l.Close()
+func (c *Config) setDefaults() {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{
+		{&c.Workers, runtime.GOMAXPROCS(0)}, {&c.UDPSize, 1232},
+		{&c.ReceiveBuffer, 4 << 20}, {&c.SendBuffer, 4 << 20},
+		{&c.MaxInflight, 1024}, {&c.MaxTCP, 1000}, {&c.MaxTCPPerClient, 64}, {&c.MaxTCPInflight, 64},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
 	}
-	for _, u := range s.udp {
-		u.Close()
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&c.TCPIdle, 10 * time.Second}, {&c.TCPRead, 5 * time.Second}, {&c.TCPWrite, 5 * time.Second}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
 	}
-	s.conns.Range(func(k, _ any) bool { k.(net.Conn).Close(); return true })
 }
 
-// Addrs returns the bound addresses.
-func (s *Server) Addrs() (addrs []netip.AddrPort) {
-	for _, u := range s.udp {
-		addrs = append(addrs, u.LocalAddr().(*net.UDPAddr).AddrPort())
-	}
-	return addrs
-}
+// now is the time since the server was made.
+func (s *Server) now() time.Duration { return time.Since(s.epoch) }
 
-// Stats is a snapshot of the server's counters.
-type Stats struct{}
+// Addrs returns the addresses that were bound, each for UDP and TCP.
+func (s *Server) Addrs() []netip.AddrPort { return append([]netip.AddrPort(nil), s.addrs...) }
 
-// Stats returns the counters.
-func (s *Server) Stats() Stats { return Stats{} }
+// Absent returns the default addresses that were left out because the machine lacks them.
+func (s *Server) Absent() []netip.AddrPort { return append([]netip.AddrPort(nil), s.absent...) }
 
-// Serve answers until ctx ends or Shutdown is called.
+// Serve answers until ctx ends or Shutdown is called, and then drains. It returns nil, or why it
+// could not go on, or ErrAbandoned.
 func (s *Server) Serve(ctx context.Context) error {
-	for _, u := range s.udp {
-		s.wg.Go(func() { s.serveUDP(u) })
+	s.mu.Lock()
+	if s.started || s.stopped != nil {
+		s.mu.Unlock()
+		return ErrStopped
 	}
-	for _, l := range s.tcp {
-		s.wg.Go(func() { s.serveTCP(l) })
+	s.started = true
+	for _, u := range s.sockets {
+		s.readers.Go(func() { s.report(u.serve()) })
 	}
+	for _, l := range s.listeners {
+		s.readers.Go(func() { s.report(s.accept(l)) })
+	}
+	s.mu.Unlock()
+
+	var err error
 	select {
 	case <-ctx.Done():
-		stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		return s.Shutdown(stop)
-	case <-s.done:
-		return nil
+	case <-s.drain:
+	case err = <-s.failed:
+	}
+	return errors.Join(err, s.Shutdown(context.Background()))
+}
+
+// report keeps the first failure of a reader.
+func (s *Server) report(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case s.failed <- err:
+	default:
 	}
 }
 
-// Shutdown stops the server.
-func (s *Server) Shutdown(context.Context) error {
-	s.once.Do(func() { close(s.done); s.cancel(); s.close() })
-	s.wg.Wait()
-	return nil
+// Shutdown stops reading, waits until the queries in hand are answered, at most until ctx ends and at
+// most 4 s, and closes all sockets. Queries unanswered then get no response, and ErrAbandoned is
+// returned. It may be called more than once; each call returns when the shutdown is done.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	first := s.stopped == nil
+	if first {
+		s.stopped = make(chan struct{})
+	}
+	s.mu.Unlock()
+	if !first {
+		<-s.stopped
+		return s.stopErr
+	}
+	s.stopErr = s.shutdown(ctx)
+	close(s.stopped)
+	return s.stopErr
 }
 
-// answer runs one exchange through the handler; reply is called once, with a response or nil.
-func (s *Server) answer(w Worker, x Exchange, reply func([]byte)) {
-	batch, results := []Exchange{x}, []Result{Dropped}
-	w.Hit(batch, results)
-	switch results[0] {
-	case Answered:
-		reply(batch[0].Response)
-	case Missed:
-		m := &Exchange{Query: append([]byte(nil), x.Query...), Client: x.Client, Local: x.Local, Transport: x.Transport, Keepalive: x.Keepalive}
-		m.Response = make([]byte, 0, 4096)
+func (s *Server) shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	s.draining.Store(true)
+	close(s.drain)
+	past := time.Unix(1, 0)
+	for _, u := range s.sockets {
+		u.conn.SetReadDeadline(past)
+	}
+	for _, l := range s.listeners {
+		l.Close()
+	}
+	s.conns.each(func(c *conn) { c.nc.SetReadDeadline(past) })
+
+	drained := make(chan struct{})
+	go func() {
+		s.readers.Wait() // and with them the connections
+		s.misses.close()
+		s.misses.wg.Wait()
+		close(drained)
+	}()
+	var err error
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		err = ErrAbandoned
+	}
+	s.cancel()
+	s.conns.each(func(c *conn) { c.nc.Close() })
+	if err != nil {
 		select {
-		case s.slots <- struct{}{}:
-			s.wg.Go(func() { s.handler.Miss(s.base, m); <-s.slots; reply(m.Response) })
-		default:
-			s.handler.Shed(m)
-			reply(m.Response)
+		case <-drained:
+		case <-time.After(abandonTime):
 		}
+	}
+	s.closeSockets()
+	return err
+}
+
+func (s *Server) closeSockets() {
+	for _, l := range s.listeners {
+		l.Close()
+	}
+	for _, u := range s.sockets {
+		u.conn.Close()
 	}
 }
 
-func (s *Server) serveUDP(u *net.UDPConn) {
-	w, in := s.handler.NewWorker(), make([]byte, 4096)
-	local := u.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
-	for {
-		n, client, err := u.ReadFromUDPAddrPort(in)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil || client.Port() == 0 {
-			continue
-		}
-		x := Exchange{Query: in[:n], Local: local, Response: make([]byte, 0, 4096),
-			Client: netip.AddrPortFrom(client.Addr().Unmap(), client.Port())}
-		s.answer(w, x, func(b []byte) {
-			if len(b) > 0 {
-				u.WriteToUDPAddrPort(b, client)
-			}
-		})
+// Stats returns a snapshot of the counters. It asks the system about each socket.
+func (s *Server) Stats() Stats {
+	st := Stats{Inflight: int(s.misses.inflight.Load()), MaxInflight: s.config.MaxInflight}
+	for _, u := range s.sockets {
+		u.count.addTo(&st, &st.UDP)
+		socket := u.stats()
+		st.KernelDrops += socket.KernelDrops
+		st.Sockets = append(st.Sockets, socket)
 	}
-}
-
-func (s *Server) serveTCP(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		s.conns.Store(c, nil)
-		s.wg.Go(func() { s.serveConn(c) })
+	s.tcpCount.addTo(&st, &st.TCP)
+	s.scratches.addTo(&st)
+	s.misses.took.addTo(&st.MissTime)
+	st.Connections = s.conns.stats()
+	c := &st.Connections
+	for why, n := range map[cause]*uint64{causeIdle: &c.Idle, causeSlow: &c.Slow, causeUnread: &c.Unread,
+		causeMalformed: &c.Malformed, causeEvicted: &c.Evicted} {
+		*n = s.closings[why].Load()
 	}
-}
-
-func (s *Server) serveConn(c net.Conn) {
-	defer c.Close()
-	defer s.conns.Delete(c)
-	var mu sync.Mutex
-	w := s.handler.NewWorker()
-	for {
-		c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		var head [2]byte
-		if _, err := io.ReadFull(c, head[:]); err != nil {
-			return
-		}
-		in := make([]byte, binary.BigEndian.Uint16(head[:]))
-		if _, err := io.ReadFull(c, in); err != nil {
-			return
-		}
-		x := Exchange{Query: in, Transport: TCP, Keepalive: 100, Response: make([]byte, 0, 4096)}
-		x.Client = c.RemoteAddr().(*net.TCPAddr).AddrPort()
-		x.Local = c.LocalAddr().(*net.TCPAddr).AddrPort().Addr()
-		s.answer(w, x, func(b []byte) {
-			if len(b) > 0 {
-				mu.Lock()
-				defer mu.Unlock()
-				c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...))
-			}
-		})
-	}
+	return st
 }

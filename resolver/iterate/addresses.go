@@ -38,8 +38,13 @@ const (
 // maxExtra bounds the lookups for a second family of addresses, for servers of which one is known.
 const maxExtra = 3
 
-// findAddresses looks for an address not tried yet. It does one lookup.
+// findAddresses looks for an address not tried yet. It does one lookup. Where servers were asked for
+// less than the whole name in vain, that may be why, and is the next thing to try.
 func (r *resolution) findAddresses() step {
+	if r.isMinimised() && r.minimise.mode != Strict && r.pool.failed > 0 {
+		r.pool.rounds++
+		return (*resolution).widen
+	}
 	l, ok := r.nextLookup()
 	if !ok {
 		return (*resolution).nextRound
@@ -134,7 +139,11 @@ func (r *resolution) lookUp(l lookup) bool {
 	case fromSource:
 		return r.lookUpSource(l)
 	case fromParent:
-		return r.lookUpParent(l)
+		found := r.lookUpParent(l)
+		if !found {
+			r.pool.missed += pointsAbsent
+		}
+		return found
 	}
 	return r.lookUpCuts(l)
 }

@@ -132,6 +132,8 @@ func (s *said) classifyNoAnswer(zone wire.Name, q question) class {
 		return isLame
 	case s.foreign:
 		return isForeign
+	case s.stray:
+		return isBroken
 	}
 	return isEmpty
 }

@@ -217,6 +217,7 @@ const maxEmpties = 1
 func (r *resolution) classifyMinimised(c class) step {
 	switch c {
 	case isAnswer, isNoData, isEmpty:
+		r.pool.forgive(r.server)
 		return (*resolution).nextQuestion
 	case isNXDomain:
 		// RFC 8020 §2: nothing exists below. RFC 9156 §2.3: some servers say so of an empty
@@ -248,13 +249,8 @@ func (r *resolution) tryNext() step {
 	return (*resolution).chooseServer
 }
 
-// nextRound asks again those that were silent, for packets get lost. Some servers are silent about
-// less than the whole name.
+// nextRound asks again those that were silent, for packets get lost.
 func (r *resolution) nextRound() step {
-	if r.isMinimised() && r.minimise.mode != Strict {
-		r.pool.rounds++
-		return (*resolution).widen
-	}
 	if r.pool.rounds+1 >= r.maxRounds() || len(r.pool.silent) == 0 {
 		return (*resolution).exhausted
 	}

@@ -25,6 +25,7 @@ type said struct {
 	below  *wire.RRset  // the NS set of a zone below that holds QNAME
 	ds     *wire.RRset  // its DS RRset
 
+	stray   bool // there were answers, to something else
 	upward  bool // there was an NS set from above the zone
 	foreign bool // there was an SOA from above the zone
 
@@ -59,6 +60,7 @@ func scrub(m *wire.Message, zone wire.Name, q question) (*said, error) {
 	if err := s.takeAnswer(sections[wire.Answer], zone, q); err != nil {
 		return nil, err
 	}
+	s.stray = len(s.answer) == 0 && len(sections[wire.Answer]) > 0
 	s.takeAuthority(sections[wire.Authority], zone, q)
 	for _, set := range sections[wire.Additional] {
 		if set.Class == wire.ClassIN && isAdditional(set.Type) && len(s.additional) < maxAdditional {

@@ -95,5 +95,10 @@ func (p *pool) nextRound() {
 	})
 }
 
+// forgive lets a server be asked the next question.
+func (p *pool) forgive(a netip.AddrPort) {
+	p.tried = slices.DeleteFunc(p.tried, func(t netip.AddrPort) bool { return t == a && !slices.Contains(p.avoid, a) })
+}
+
 // again lets all be asked again, for another question.
 func (p *pool) again() { p.tried = slices.Clone(p.avoid) }

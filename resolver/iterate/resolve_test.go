@@ -493,10 +493,7 @@ func TestFailover(t *testing.T) {
 		// A lost packet is sent again.
 		w.dead[netip.MustParseAddr("192.0.2.2")] = true
 		w.dead[netip.MustParseAddr("2001:db8::9")] = true
-		go func() {
-			time.Sleep(1500 * time.Millisecond)
-			w.dead[netip.MustParseAddr("192.0.2.2")] = false
-		}()
+		w.back[netip.MustParseAddr("192.0.2.2")] = time.Now().Add(1500 * time.Millisecond)
 		w.want("nx.example.com.", "A", "NXDOMAIN NXDOMAIN | | "+soa)
 	})
 }

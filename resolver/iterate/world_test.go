@@ -23,10 +23,11 @@ import (
 type world struct {
 	t       *testing.T
 	servers map[netip.Addr][]*scripted
-	dead    map[netip.Addr]bool // silent
-	barred  map[netip.Addr]bool // not Usable
-	asked   []string            // "server name type", in order
-	lame    []string            // "server zone"
+	dead    map[netip.Addr]bool      // silent
+	back    map[netip.Addr]time.Time // until when, if not for ever
+	barred  map[netip.Addr]bool      // not Usable
+	asked   []string                 // "server name type", in order
+	lame    []string                 // "server zone"
 	now     uint32
 	cache   *cache.Cache
 	cuts    *zonecut.Map
@@ -61,7 +62,7 @@ type scripted struct {
 func newWorld(t *testing.T, script string) *world {
 	t.Helper()
 	w := &world{
-		t: t, servers: make(map[netip.Addr][]*scripted), dead: make(map[netip.Addr]bool),
+		t: t, servers: make(map[netip.Addr][]*scripted), dead: make(map[netip.Addr]bool), back: make(map[netip.Addr]time.Time),
 		barred: make(map[netip.Addr]bool), now: 1_700_000_000, timeout: 400 * time.Millisecond,
 	}
 	w.parse(script)
@@ -175,7 +176,7 @@ func (w *world) Do(ctx context.Context, a *exchange.Ask) (*exchange.Reply, error
 }
 
 func (w *world) reply(a *exchange.Ask) *dns.Msg {
-	if w.dead[a.Server.Addr()] {
+	if back, ok := w.back[a.Server.Addr()]; w.dead[a.Server.Addr()] && (!ok || time.Now().Before(back)) {
 		return nil
 	}
 	m := new(dns.Msg)

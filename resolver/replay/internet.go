@@ -31,6 +31,7 @@ type Internet struct {
 	upstream []Upstream
 	counted  int // upstream queries before the last CHECK_UPSTREAM
 	undef    int
+	moving   int           // messages on their way to the resolver for no longer than latency
 	event    chan struct{} // one is in it when something happened since it was last read
 }
 
@@ -64,7 +65,9 @@ type held struct {
 // sender takes a server's message to the resolver; last closes a TCP connection behind it.
 type sender func(message []byte, last bool)
 
-func newInternet(s *Scenario, set *Settings, infer bool) *Internet {
+// NewInternet returns the servers of a scenario for use without Play. The step in force is the first
+// until SetStep says otherwise; infer is that of Options.
+func NewInternet(s *Scenario, set *Settings, infer bool) *Internet {
 	n := &Internet{
 		scenario: s, settings: set, addrs: map[netip.Addr]bool{}, start: time.Now(), infer: infer,
 		used: map[*Step]bool{}, fired: map[*Entry]int{}, event: make(chan struct{}, 1),
@@ -153,6 +156,16 @@ func (n *Internet) setStep(s *Step) {
 	n.mu.Lock()
 	n.step = s
 	n.mu.Unlock()
+}
+
+// SetStep puts a step in force, by its number: the ranges that hold it answer from now on.
+func (n *Internet) SetStep(number int) { n.setStep(&Step{ID: number, Type: "NOTHING"}) }
+
+// Upstream returns the queries that servers got so far.
+func (n *Internet) Upstream() []Upstream {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.upstream)
 }
 
 // receive is a query's arrival at a server. What it is answered goes to send, now or later.
@@ -284,21 +297,32 @@ func (n *Internet) answer(e *Entry, h *held, note string) {
 		if i == 0 {
 			n.upstream[h.number].Note = note + text
 		}
-		delay += part.Delay
-		n.sendLater(b, h, delay, part.Adjust["close"])
+		if delay += part.Delay; delay > 0 {
+			n.upstream[h.number].Note += fmt.Sprintf(", after %s", delay)
+		}
+		n.deliver(b, h, delay, part.Adjust["close"])
 	}
 }
 
-func (n *Internet) sendLater(b []byte, h *held, delay time.Duration, last bool) {
+// latency is how long a server's message travels at least: none arrives the moment it was asked for.
+const latency = time.Millisecond
+
+// deliver sends a message, if there is one.
+func (n *Internet) deliver(b []byte, h *held, delay time.Duration, last bool) {
 	if b == nil {
 		return
 	}
+	soon := 0
 	if delay == 0 {
-		h.send(b, last)
-		return
+		soon = 1
 	}
-	n.upstream[h.number].Note += fmt.Sprintf(", after %s", delay)
-	time.AfterFunc(delay, func() { h.send(b, last) })
+	n.moving += soon
+	time.AfterFunc(max(latency, delay), func() {
+		h.send(b, last)
+		n.mu.Lock()
+		n.moving -= soon
+		n.mu.Unlock()
+	})
 }
 
 func (n *Internet) sendMessage(m *dns.Msg, h *held, note string) {
@@ -308,7 +332,7 @@ func (n *Internet) sendMessage(m *dns.Msg, h *held, note string) {
 		return
 	}
 	n.upstream[h.number].Note = note + " " + messageText(m)
-	h.send(b, false)
+	n.deliver(b, h, 0, false)
 }
 
 // pack makes the message of an entry for a query, and tells it in a few words.

@@ -106,7 +106,7 @@ func Play(s *Scenario, o *Options) (*Result, error) {
 	if why := s.skip(set, o.Lacks); why != "" {
 		return &Result{Skipped: why}, nil
 	}
-	p := &player{Internet: newInternet(s, set, o.Infer), options: o, clock: set.Clock, patience: patience}
+	p := &player{Internet: NewInternet(s, set, o.Infer), options: o, clock: set.Clock, patience: patience}
 	if p.clock == 0 {
 		p.clock = time.Now().Unix()
 	}
@@ -214,12 +214,21 @@ func (p *player) play(s, next *Step) *Failure {
 	return nil
 }
 
-// settle waits until the resolver has done what it can without time passing.
+// settle waits until the resolver has done what it can and waits for servers that do not answer.
 func (p *player) settle() {
-	if p.options.Bubble {
-		synctest.Wait()
-	} else {
+	if !p.options.Bubble {
 		time.Sleep(30 * time.Millisecond)
+		return
+	}
+	for {
+		synctest.Wait()
+		p.Internet.mu.Lock()
+		moving := p.moving
+		p.Internet.mu.Unlock()
+		if moving == 0 {
+			return
+		}
+		time.Sleep(latency)
 	}
 }
 

@@ -83,6 +83,9 @@ func (c *chain) compose(kind entry.Kind) *link {
 	out := newLink(kind, c.question.name, c.question.t)
 	// RFC 2308 §2.1, RFC 6604 §3: the RCODE is that of the last link.
 	out.RCODE, out.Status, out.Lifetime = last.RCODE, wire.Secure, last.Lifetime
+	if last.isCompact() {
+		out.RCODE = wire.RCODENoError // as its proof says: a validator behind us may know no other
+	}
 	for _, l := range c.links {
 		out.Answer = append(out.Answer, l.Answer...)
 		out.Authority = appendNew(out.Authority, l.Authority)

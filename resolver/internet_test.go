@@ -89,7 +89,9 @@ func TestLab(t *testing.T) {
 					t.Skip("a type without a mnemonic")
 				}
 				m.SetQuestion(row.Name, qtype)
-				m.SetEdns0(1232, true)
+				// RFC 6840 §5.7: AD asks for AD. With DO a compact denial would be NOERROR.
+				m.AuthenticatedData = true
+				m.SetEdns0(1232, false)
 				before := world.Queries()
 				got := askHandler(t, r, w, m)
 				if got == nil {

@@ -165,8 +165,14 @@ func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c
 		}
 		now := r.now()
 		t.raise(res)
-		status, f := t.judge(ctx, res)
+		verdict, f := t.judge(ctx, res)
+		status := verdict.Status
 		c = r.newLinkOf(res, rt, now, status)
+		// RFC 9824 §5: what the RCODE would be but for the compact denial. It is kept under the type,
+		// for the proof denies types one by one.
+		if verdict.Compact && len(c.Answer) == 0 {
+			c.RCODE = wire.RCODENXDomain
+		}
 		if f == nil {
 			r.store(c, now, epoch)
 			return c, nil
@@ -193,8 +199,8 @@ func (t *tree) raise(res *iterate.Result) {
 	}
 }
 
-// judge validates a result: its status, and the failure where it is not to be used.
-func (t *tree) judge(ctx context.Context, res *iterate.Result) (wire.Status, *failure) {
+// judge validates a result: what it is worth, and the failure where it is not to be used.
+func (t *tree) judge(ctx context.Context, res *iterate.Result) (validate.Verdict, *failure) {
 	v := t.r.validator
 	if v == nil {
 		for _, sets := range [...][]wire.RRset{res.Answer, res.Authority, res.Additional} {
@@ -202,17 +208,17 @@ func (t *tree) judge(ctx context.Context, res *iterate.Result) (wire.Status, *fa
 				sets[i].Status = wire.Insecure
 			}
 		}
-		return wire.Insecure, nil
+		return validate.Verdict{Status: wire.Insecure, EDE: wire.EDE{Code: wire.NoEDE}}, nil
 	}
 	verdict := v.Judge(ctx, &res.Response, res.Zone, t, &t.cost)
 	if verdict.Status == wire.Secure || verdict.Status == wire.Insecure {
-		return verdict.Status, nil
+		return verdict, nil
 	}
 	f := newFailure(verdict.EDE.Code, verdict.EDE.Text)
 	f.server = res.Server
 	// Signatures of the root that are all out of their time tell of our clock, not of the data.
 	f.local = verdict.Clock != validate.ClockRight
-	return verdict.Status, f
+	return verdict, f
 }
 
 // newLinkOf makes the link of a result, as it is kept and answered.
@@ -263,6 +269,12 @@ func (c *link) finish(res *iterate.Result, most, negative uint32) {
 		most = 0
 	}
 	c.clamp(most, negative)
+}
+
+// isCompact says whether a link is a compact denial of its name (RFC 9824 §3.1). Another NXDOMAIN is
+// kept as a denial of the whole name.
+func (c *link) isCompact() bool {
+	return c.Kind == entry.KindAnswer && c.RCODE == wire.RCODENXDomain && len(c.Answer) == 0
 }
 
 // weaker returns the status that makes the lesser claim.

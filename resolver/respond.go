@@ -63,8 +63,19 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 	if e.Status() == wire.Secure && q.WantsAD() && !stale {
 		flags |= wire.FlagAD
 	}
-	w.stats.responses[e.RCODE()&0xF].add(1)
-	x.Response = b.Finish(q, flags, e.RCODE(), uint16(r.config.UDPSize), options)
+	rcode := clientRCODE(e, q)
+	w.stats.responses[rcode&0xF].add(1)
+	x.Response = b.Finish(q, flags, rcode, uint16(r.config.UDPSize), options)
+}
+
+// clientRCODE is an entry's RCODE, but that a compact denial is NOERROR to who wants the proof and
+// does not say that it understands it (RFC 9824 §5.1).
+func clientRCODE(e entry.Entry, q *wire.Query) wire.RCODE {
+	rcode := e.RCODE()
+	if rcode == wire.RCODENXDomain && q.EDNS.DO && !q.EDNS.CO && e.Kind() == entry.KindAnswer && !e.HasAlias() {
+		return wire.RCODENoError
+	}
+	return rcode
 }
 
 // examine asks a rule about an answer and returns what is left of it.

@@ -407,6 +407,10 @@ func (j *judgement) contradiction(p *proof) string {
 	switch {
 	case j.r.RCODE == wire.RCODENXDomain && p.denial == NoData && p.optOut:
 		return "NXDOMAIN, and the wildcard is not denied"
+	case j.r.RCODE != wire.RCODENXDomain && p.denial == NXDomain && p.optOut && j.r.QType == wire.TypeDS:
+		// RFC 5155 §8.6: an opt-out span that covers the name proves that it has no DS; that it also
+		// covers the wildcard, as in a small zone, denies no unsigned delegation.
+		p.denial = NoData
 	case j.r.RCODE != wire.RCODENXDomain && p.denial == NXDomain && !p.compact:
 		return "NODATA, and the name is proven not to exist"
 	}

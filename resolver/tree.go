@@ -104,6 +104,12 @@ func (t *tree) Fetch(ctx context.Context, name wire.Name, rt wire.Type) (*valida
 	switch {
 	case err != nil:
 		return nil, err
+	case res.failure != nil && validation(res.failure.code) && res.failure.code != wire.EDEIndeterminate:
+		// What did not validate is no error here: it is bogus, and why is the answer's reason too.
+		f := &validate.Fetched{Verdict: validate.Verdict{Status: wire.Bogus}}
+		f.QName, f.QType = q.name, rt
+		f.EDE = wire.EDE{Code: res.failure.code, Text: res.failure.text}
+		return f, nil
 	case res.failure != nil:
 		return nil, res.failure
 	}

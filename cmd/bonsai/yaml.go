@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -189,6 +190,10 @@ func (r *reader) zone(s *setting, n *yaml.Node) (z zonecut.Configured, ok bool) 
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		field := &setting{key: s.key + "." + key.Value, value: "VALUE", list: key.Value == "addrs" || key.Value == "hosts"}
+		if !slices.Contains(zoneKeys, key.Value) {
+			r.complain(key, s.key, "%s", unknownZoneKey(key.Value))
+			continue
+		}
 		values, ok := r.values(field, key, value)
 		if !ok {
 			continue
@@ -237,11 +242,13 @@ func setZoneField(z *zonecut.Configured, key string, values []string) (err error
 		z.Prime, err = boolean(values[0])
 	case "tcp":
 		z.TCP, err = boolean(values[0])
-	default:
-		err = errors.New("no such key of a zone; write " + alternatives(zoneKeys))
-		if near := nearest(key, zoneKeys); near != "" {
-			err = fmt.Errorf("no such key of a zone; did you mean %q?", near)
-		}
 	}
 	return err
+}
+
+func unknownZoneKey(key string) string {
+	if near := nearest(key, zoneKeys); near != "" {
+		return fmt.Sprintf("a zone has no key %q; did you mean %q?", key, near)
+	}
+	return fmt.Sprintf("a zone has no key %q; write %s", key, alternatives(zoneKeys))
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"bonsai/resolver/iterate"
 	"bonsai/resolver/policy"
 	"bonsai/resolver/validate"
 	"bonsai/resolver/zonecut"
@@ -26,7 +27,7 @@ type Config struct {
 
 	Allow, Refuse, AllowSnoop []netip.Prefix
 
-	Minimisation   string // relaxed, strict or off
+	Minimisation   iterate.Minimisation
 	IPv4, IPv6     bool
 	QueryLocalhost bool
 	DoNotQuery     []netip.Prefix
@@ -67,7 +68,7 @@ func defaults() *Config {
 		CacheSize:    256 << 20,
 		LogLevel:     slog.LevelInfo,
 		Allow:        []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		Minimisation: "relaxed",
+		Minimisation: iterate.Relaxed,
 		IPv4:         true,
 		IPv6:         true,
 		EDNSSize:     1232,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/resolver/iterate"
 	"bonsai/wire"
 )
 
@@ -86,7 +87,7 @@ stub-zones:
 	}
 	want := map[string]any{
 		"listen": []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:5301"), netip.MustParseAddrPort("[::1]:5301")},
-		"dnssec": false, "qname-minimisation": "off", "allow": prefixes("0.0.0.0/0", "::/0"),
+		"dnssec": false, "qname-minimisation": iterate.Off, "allow": prefixes("0.0.0.0/0", "::/0"),
 		"allow-snoop": prefixes("192.0.2.7/32"), "refuse": prefixes("198.51.100.0/24"),
 		"cache-size": int64(1 << 30), "threads": 10, "metrics": netip.MustParseAddrPort("127.0.0.1:9153"),
 		"log-level": slog.LevelWarn, "special-use": false, "sha1": true, "ipv4": true, "ipv6": false,

@@ -101,10 +101,11 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 			QueryLocalhost: c.QueryLocalhost, Outgoing: c.Outgoing, ExcludedPorts: ports, Cookies: c.Cookies,
 		},
 		Cuts:    zonecut.Config{Hints: c.RootHints, Configured: c.Zones},
-		Iterate: iterate.Config{},
+		Iterate: iterate.Config{Minimisation: c.Minimisation, IPv4: c.IPv4, IPv6: c.IPv6, LaxGlue: !c.HardenGlue},
 		Policy: policy.Config{
 			Allow: c.Allow, Refuse: c.Refuse, AllowSnoop: c.AllowSnoop, SpecialUse: c.SpecialUse,
 			Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
+			PrivateAddress: c.PrivateAddress, PrivateDomain: c.PrivateDomain,
 		},
 		MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NSID: c.Identity,
 	}

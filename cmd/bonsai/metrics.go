@@ -91,6 +91,35 @@ var metrics = []metric{
 		plain(func(s *snapshot) uint64 { return s.resolver.RefreshesLost })},
 	{"bonsai_internal_errors_total", "Queries that met a fault of bonsai's own.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.resolver.Panics })},
+	{"bonsai_misses_inflight", "Client queries that wait for a resolution.", gaugeKind, nil,
+		plain(func(s *snapshot) int { return s.serve.Inflight })},
+	{"bonsai_misses_inflight_limit", "How many of these there may be.", gaugeKind, nil,
+		plain(func(s *snapshot) int { return s.serve.MaxInflight })},
+	{"bonsai_receive_batches_total", "Calls on UDP sockets that returned queries.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.serve.Batches })},
+	{"bonsai_datagrams_dropped_total", "Datagrams of clients that were not looked at, by reason.", counterKind,
+		[]string{"reason"}, func(s *snapshot, emit emit) {
+			emit(float64(s.serve.BadSource), "bad_source")
+			emit(float64(s.serve.Oversized), "oversized")
+			emit(float64(s.serve.KernelDrops), "kernel")
+		}},
+	{"bonsai_send_errors_total", "Responses over UDP that the system refused to send.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.serve.SendErrors })},
+	{"bonsai_tcp_connections", "TCP connections of clients.", gaugeKind, nil,
+		plain(func(s *snapshot) int { return s.serve.Connections.Open })},
+	{"bonsai_tcp_connections_accepted_total", "TCP connections of clients that were served.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.serve.Connections.Accepted })},
+	{"bonsai_tcp_connections_closed_total", "TCP connections of clients that bonsai closed, by reason.", counterKind,
+		[]string{"reason"}, func(s *snapshot, emit emit) {
+			c := &s.serve.Connections
+			emit(float64(c.Refused), "limit")
+			emit(float64(c.RefusedClient), "client_limit")
+			emit(float64(c.Evicted), "evicted")
+			emit(float64(c.Idle), "idle")
+			emit(float64(c.Slow), "slow")
+			emit(float64(c.Unread), "unread")
+			emit(float64(c.Malformed), "malformed")
+		}},
 	{"bonsai_upstream_queries_total", "Queries to servers, by transport and address family.", counterKind,
 		[]string{"transport", "family"}, func(s *snapshot, emit emit) {
 			emit(float64(s.exchange.UDPv4), "udp", "ipv4")
@@ -98,6 +127,19 @@ var metrics = []metric{
 			emit(float64(s.exchange.TCPv4), "tcp", "ipv4")
 			emit(float64(s.exchange.TCPv6), "tcp", "ipv6")
 		}},
+	{"bonsai_upstream_responses_total", "Responses of servers that were believed, by transport.", counterKind,
+		[]string{"transport"}, func(s *snapshot, emit emit) {
+			emit(float64(s.exchange.UDPReplies), "udp")
+			emit(float64(s.exchange.TCPReplies), "tcp")
+		}},
+	{"bonsai_upstream_tcp_connections_total", "TCP connections opened to servers.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.exchange.TCPConnections })},
+	{"bonsai_upstream_udp_sockets_total", "UDP sockets opened to servers.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.exchange.UDPSockets })},
+	{"bonsai_upstream_cookies_total", "Server cookies learned (RFC 7873).", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.exchange.Cookies })},
+	{"bonsai_upstream_busy_total", "Questions not sent because too many waited for the server.", counterKind, nil,
+		plain(func(s *snapshot) uint64 { return s.exchange.Busy })},
 	{"bonsai_upstream_timeouts_total", "Queries to servers that were not answered in time.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.exchange.Timeouts })},
 	{"bonsai_upstream_mismatches_total", "Datagrams from servers' addresses that were not believed.", counterKind, nil,
@@ -110,6 +152,7 @@ var (
 	buildInfo = prometheus.NewDesc("bonsai_build_info", "The version that runs; always 1.", []string{"version"}, nil)
 	durations = prometheus.NewDesc("bonsai_response_duration_seconds",
 		"Time from a query to its response, by whether the cache had it.", []string{"path"}, nil)
+	rtts = prometheus.NewDesc("bonsai_upstream_rtt_seconds", "Round-trip time of servers over UDP.", nil, nil)
 )
 
 // collector reads the packages' counters when it is scraped: nothing is counted twice.
@@ -133,6 +176,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 	out <- buildInfo
 	out <- durations
+	out <- rtts
 }
 
 // Collect is part of prometheus.Collector.
@@ -149,20 +193,38 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		})
 	}
 	out <- prometheus.MustNewConstMetric(buildInfo, gaugeKind, 1, versionNumber())
-	out <- histogram(&s.resolver.HitDurations, "hit")
-	out <- histogram(&s.resolver.MissDurations, "miss")
+	out <- residence(&s.serve.HitTime, "hit")
+	out <- residence(&s.serve.MissTime, "miss")
+	out <- roundTrips(&s.exchange)
 }
 
-// histogram makes cumulated buckets of plain ones.
-func histogram(h *resolver.Histogram, path string) prometheus.Metric {
-	buckets := make(map[float64]uint64, len(resolver.DurationBuckets))
+// perDoubling is how many of the front end's buckets become one: those of Prometheus then double.
+const perDoubling = 4
+
+// residence makes cumulated buckets of the front end's plain ones.
+func residence(h *serve.Histogram, path string) prometheus.Metric {
+	buckets := make(map[float64]uint64, serve.HistogramBuckets/perDoubling)
 	var count uint64
-	for i, bound := range resolver.DurationBuckets {
-		count += h.Buckets[i]
-		buckets[bound] = count
+	for i, n := range h.Counts {
+		count += n
+		if i%perDoubling == 0 && i < serve.HistogramBuckets-1 {
+			buckets[serve.HistogramBound(i).Seconds()] = count
+		}
 	}
-	count += h.Buckets[len(resolver.DurationBuckets)]
-	return prometheus.MustNewConstHistogram(durations, count, h.Sum, buckets, path)
+	return prometheus.MustNewConstHistogram(durations, count, h.Sum.Seconds(), buckets, path)
+}
+
+// roundTrips does the same for servers.
+func roundTrips(s *exchange.Stats) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(exchange.RTTBounds))
+	var count uint64
+	for i, n := range s.RTT {
+		count += n
+		if i < len(exchange.RTTBounds) {
+			buckets[exchange.RTTBounds[i].Seconds()] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(rtts, count, s.RTTSum.Seconds(), buckets)
 }
 
 // newRegistry holds bonsai's metrics with those of the process and of the Go runtime.

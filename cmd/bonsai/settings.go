@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"bonsai/cache"
+	"bonsai/resolver/iterate"
 	"bonsai/resolver/policy"
 	"bonsai/resolver/validate"
 	"bonsai/resolver/zonecut"
@@ -29,8 +30,8 @@ var settings = []setting{
 		set:  choose(map[string]bool{"validate": true, "off": false}, func(c *Config) *bool { return &c.Validate }),
 		help: "whether answers are validated; default validate"},
 	{key: "qname-minimisation", value: "relaxed|strict|off", flag: true,
-		set: choose(map[string]string{"relaxed": "relaxed", "strict": "strict", "off": "off"},
-			func(c *Config) *string { return &c.Minimisation }),
+		set: choose(map[string]iterate.Minimisation{"relaxed": iterate.Relaxed, "strict": iterate.Strict, "off": iterate.Off},
+			func(c *Config) *iterate.Minimisation { return &c.Minimisation }),
 		help: "how little of a name servers on the way are told (RFC 9156); default relaxed"},
 	{key: "allow", value: "CIDR", flag: true, list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.Allow }),
 		help: "who may query, others get REFUSED; repeatable; default loopback only"},

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // OPTSize is the length of an OPT without options.
 const OPTSize = 11
@@ -47,6 +50,16 @@ func (b *Builder) Mark() int { return len(b.Buf) }
 
 // Room returns how many bytes records may still take.
 func (b *Builder) Room() int { return b.limit - len(b.Buf) }
+
+// Extend appends n bytes to Buf for the caller to fill. They hold anything.
+func (b *Builder) Extend(n int) []byte {
+	at := len(b.Buf)
+	if n > cap(b.Buf)-at {
+		b.Buf = slices.Grow(b.Buf, n)
+	}
+	b.Buf = b.Buf[:at+n]
+	return b.Buf[at:]
+}
 
 // Commit counts n records of a section that were appended since mark. Where they pass the limit
 // they are taken back and ok is false; unless the section is additional the response is then

@@ -161,6 +161,21 @@ func (n Name) Valid() bool {
 	return false
 }
 
+// NameLen returns the length of the uncompressed name that b begins with, 0 where it begins with none.
+func NameLen(b []byte) int {
+	for i := 0; i < len(b) && i < MaxNameLen; {
+		l := int(b[i])
+		if l == 0 {
+			return i + 1
+		}
+		if l > MaxLabelLen {
+			return 0
+		}
+		i += 1 + l
+	}
+	return 0
+}
+
 // Canonical returns n in lower case (RFC 4034 §6.2), n itself where it already is.
 func (n Name) Canonical() Name {
 	for i := 0; i < len(n); i++ {

@@ -120,11 +120,30 @@ func checkRDATA(pkt []byte, t Type, off, end int) (compressed bool, err error) {
 // ValidRDATA says whether the known fields of an RDATA of type t fit it exactly and its names are
 // whole and uncompressed.
 func ValidRDATA(t Type, rdata []byte) bool {
-	if len(rdata) > 0xFFFF {
-		return false
+	off, layout := 0, layoutOf(t)
+	for _, f := range layout {
+		switch f {
+		case compressible, plainName:
+			n := NameLen(rdata[off:])
+			if n == 0 {
+				return false
+			}
+			off += n
+		case charString:
+			if off >= len(rdata) {
+				return false
+			}
+			off += 1 + int(rdata[off])
+		case rest:
+			off = len(rdata)
+		default:
+			off += int(f)
+		}
+		if off > len(rdata) {
+			return false
+		}
 	}
-	compressed, err := checkRDATA(rdata, t, 0, len(rdata))
-	return err == nil && !compressed
+	return (layout == nil || off == len(rdata)) && len(rdata) <= 0xFFFF
 }
 
 // AppendRDATA appends the RDATA of pkt[off:end] with its names uncompressed; ok is false where they

@@ -25,21 +25,6 @@ type header struct {
 	ede      int // where the extended errors begin, 0 for none
 }
 
-// nameLen returns the length of the uncompressed name that b begins with, 0 where there is none.
-func nameLen(b []byte) int {
-	for i := 0; i < len(b) && i < wire.MaxNameLen; {
-		l := int(b[i])
-		if l == 0 {
-			return i + 1
-		}
-		if l > wire.MaxLabelLen {
-			return 0
-		}
-		i += 1 + l
-	}
-	return 0
-}
-
 // minSize is the length of the smallest entry: of a failure of the root.
 const minSize = qnameAt + 2
 
@@ -50,7 +35,7 @@ func (e Entry) begin() (c cursor, qnameLen int) {
 		c.fail()
 		return c, 0
 	}
-	n := nameLen(e[qnameAt:])
+	n := wire.NameLen(e[qnameAt:])
 	c.p = qnameAt + n
 	c.bad = n == 0
 	return c, n

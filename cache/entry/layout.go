@@ -1,3 +1,67 @@
+// Package entry is the packed layout of one cached response: pack once, append many times.
+//
+// An entry is a fixed-size slice without a pointer in it. Pack makes it of a response's RRsets,
+// AppendTo writes it into another response by copying, Unpack gives the RRsets back. The package
+// knows nothing of keys, storage or networks, and the current second is an argument.
+//
+// What most responses are, one RRset of the QTYPE at the QNAME, costs two bytes beyond the question,
+// the expiry and the RDATA, less one that the QTYPE saves; all else is paid for by those who have it.
+// Numbers are big-endian, a span of seconds takes one to five bytes (appendSpan), a length one to
+// three (appendLength).
+//
+//	header
+//	   4  expires: the second from which the entry is stale
+//	   1  kind (3 bits), code of the QTYPE (5 bits; 0: QTYPE follows the QNAME)
+//	   1  extended (1 bit), status (2), AA (1), signed or alias (1), count of the plain RRset (3)
+//	   n  QNAME in canonical case; a name that ends in its root label needs no length
+//	 0,2  QTYPE
+//	1..5  lifetime: a span. The entry was stored at expires less lifetime
+//	 0,1  extension: what follows of realm (2), RCODE (1), extended errors (n); used, special address
+//
+//	the plain RRset, where its count is not 0: of the QTYPE (in a cut of NS), at the QNAME, in the
+//	answer section, its TTL the lifetime, its status the entry's
+//	   n  records, then signatures if signed
+//
+//	any further RRsets, to the end of the entry
+//	   1  section (2), form of the owner (3), own TTL (1), own status (1), signed (1)
+//	   1  code of the type (5; 0: two bytes follow), count (3; 0: a byte, count less one, follows)
+//	   n  owner: nothing where it is the QNAME, the canonical name just before or as before; a byte
+//	      where it is a suffix of the QNAME; with the 20 bytes of a hash in front; else literal
+//	 0..5 TTL: a span
+//	 0,1  status
+//	   n  records, then signatures if signed
+//
+//	a record is the RDATA in one of these forms, which the code of the type tells
+//	   A, AAAA, and TXT of one string each   as it is
+//	   CNAME, NS, PTR, MX                    length, octets, the name as the message has it
+//	   SOA                                   length of both names, names, serial, four spans
+//	   NSEC, SRV                             length, octets, the name packed: its labels, then 0 or
+//	                                         0x40 plus how many labels of the QNAME to leave out
+//	   NSEC3                                 length, flags, hash on (SHA-1, no iterations, no salt),
+//	                                         or length, 0xFF, all
+//	   any other                             length, octets
+//
+//	a signature
+//	   1  labels (3; 7: a byte follows), key and times as before (1, 1), original TTL (1),
+//	      usual length (1), more (1)
+//	 0,n  algorithm (1), key tag (2), signer: where in the QNAME it begins, or 0xFF and the name
+//	 0..5 original TTL: a span, where it is not the RRset's
+//	 0..9 expiration (4), and inception as the span before it
+//	 0..3 length, where it is not what the algorithm's signatures have
+//	   n  signature
+//
+// Names in owners and RDATA that may be compressed (RFC 3597 §4) are stored as the message has them:
+// labels, then the root's or a compression pointer. The pointers hold because an entry is written
+// behind its question, which lies at offset 12 of every response, and what they point to behind it is
+// always at the same place: all before it is written whatever the options, in the same order.
+//
+// Invariants, which Check holds and the build tag invariants asserts:
+//
+//   - Sections come in order, and the last record or signature ends the entry.
+//   - A pointer leads to the start of a label in the QNAME, or in an owner or RDATA before it.
+//   - "The canonical name just before" comes behind a CNAME of one record, "as before" behind an
+//     owner; neither refers across an RRset that is written for DO only.
+//   - No shorter form would do: an entry is what Pack makes of what Unpack gives.
 package entry
 
 import (
@@ -114,24 +178,21 @@ var codeForms = [32]form{
 	codeASpecial: formFixed4, codeAAAASpecial: formFixed16,
 }
 
-// typeCodes is codeTypes the other way round.
-var typeCodes = func() map[wire.Type]byte {
-	m := map[wire.Type]byte{wire.TypeA: codeA, wire.TypeAAAA: codeAAAA, wire.TypeTXT: codeTXT}
+// typeCodes is codeTypes the other way round, without special forms. CAA is the last type with a code.
+var typeCodes = func() (a [wire.TypeCAA + 1]byte) {
+	a[wire.TypeA], a[wire.TypeAAAA], a[wire.TypeTXT] = codeA, codeAAAA, codeTXT
 	for code := firstPlainCode; code < firstSpecialCode; code++ {
-		m[codeTypes[code]] = byte(code)
+		a[codeTypes[code]] = byte(code)
 	}
-	return m
+	return a
 }()
 
 // codeOf returns the code of a type that is not stored in a special form, codeOther where it has none.
 func codeOf(t wire.Type) byte {
-	switch t {
-	case wire.TypeA:
-		return codeA
-	case wire.TypeAAAA:
-		return codeAAAA
+	if int(t) < len(typeCodes) {
+		return typeCodes[t]
 	}
-	return typeCodes[t]
+	return codeOther
 }
 
 // isDNSSEC says whether records of this type are served with DO only, unless asked for by QTYPE

@@ -37,23 +37,51 @@ func pack(dst []byte, c *Content, now uint32) ([]byte, error) {
 	if !packable(c) {
 		return dst, ErrUnpackable
 	}
-	p := packer{c: c, dst: dst, start: len(dst), lifetime: c.Lifetime, static: true}
-	if p.lifetime == 0 {
-		p.lifetime = leastTTL(c)
+	h := headPacker{c: c, dst: dst, start: len(dst), lifetime: c.Lifetime}
+	if h.lifetime == 0 {
+		h.lifetime = leastTTL(c)
 	}
-	p.lifetime = min(p.lifetime, math.MaxUint32-now)
-	p.header(now)
+	h.lifetime = min(h.lifetime, math.MaxUint32-now)
+	h.plain = h.isPlain()
+	if h.plain {
+		h.plainCode = setCode(&c.Answer[0])
+	}
+	h.header(now)
+	if h.plain && len(c.Answer)+len(c.Authority)+len(c.Additional) == 1 && h.isOpaque(&c.Answer[0]) {
+		return h.only(dst)
+	}
+	p := packer{headPacker: h, static: true, at: wire.HeaderSize + len(c.QName) + 4}
+	p.names.init(wire.BorrowName(p.dst[p.start+qnameAt:][:len(c.QName)]))
 	for s, sets := range [...][]wire.RRset{c.Answer, c.Authority, c.Additional} {
 		for i := range sets {
-			if !p.set(&sets[i], wire.Section(s), s == 0 && i == 0 && p.plain) {
-				return dst, ErrUnpackable
-			}
-			if p.at > MaxSize || len(p.dst)-p.start > MaxSize {
-				return dst, ErrTooLarge
+			if err := p.set(&sets[i], wire.Section(s), s == 0 && i == 0 && p.plain); err != nil {
+				return dst, err
 			}
 		}
 	}
 	return p.dst, nil
+}
+
+// isOpaque says whether the plain RRset is packed as it is, whatever names are in it.
+func (h *headPacker) isOpaque(set *wire.RRset) bool {
+	return len(set.Sigs) == 0 && codeForms[h.plainCode] <= formString && !wire.HasCompressibleNames(set.Type)
+}
+
+// only packs an opaque plain RRset of an entry that has no other: most are such.
+func (h *headPacker) only(dst []byte) ([]byte, error) {
+	set, f := &h.c.Answer[0], codeForms[h.plainCode]
+	if !validSet(set) {
+		return dst, ErrUnpackable
+	}
+	size := wire.HeaderSize + len(h.c.QName) + 4
+	for _, r := range set.RDATA {
+		size += 2 + recordHead + len(r)
+		h.rdata(f, r)
+	}
+	if size > MaxSize {
+		return dst, ErrTooLarge
+	}
+	return h.dst, nil
 }
 
 // packable says whether the header can hold what c says.
@@ -74,14 +102,20 @@ func leastTTL(c *Content) uint32 {
 	return least
 }
 
+// headPacker packs all before the first RRset.
+type headPacker struct {
+	c         *Content
+	dst       []byte
+	start     int // of the entry in dst
+	lifetime  uint32
+	plain     bool // the first RRset's head is in the header
+	plainCode byte // of its type
+}
+
 // packer is the state of one Pack.
 type packer struct {
-	c        *Content
-	dst      []byte
-	start    int // of the entry in dst
-	lifetime uint32
-	plain    bool // the first RRset's head is in the header
-	names    names
+	headPacker
+	names names
 
 	// at is how long the message is with all that has been packed in it, DNSSEC included. While
 	// static is true that is where the next record will lie whatever the options are, so that
@@ -94,45 +128,40 @@ type packer struct {
 	key      sigKey
 }
 
-// header packs all before the first RRset.
-func (p *packer) header(now uint32) {
-	c := p.c
-	p.plain = p.isPlain()
+func (h *headPacker) header(now uint32) {
+	c := h.c
 	code := codeOf(c.QType)
-	if p.plain && c.Kind != KindCut {
-		code = setCode(&c.Answer[0])
+	if h.plain && c.Kind != KindCut {
+		code = h.plainCode
 	}
-	alias := !p.plain && hasAlias(c.Answer)
-	flags, ext := p.flags(alias, code)
-	p.dst = binary.BigEndian.AppendUint32(p.dst, now+p.lifetime)
-	p.dst = append(p.dst, byte(c.Kind)<<codeBits|code, flags)
-	p.dst = wire.AppendCanonical(p.dst, c.QName)
-	p.names.init(wire.BorrowName(p.dst[p.start+qnameAt:]))
-	p.at = wire.HeaderSize + len(c.QName) + 4
+	flags, ext := h.flags(code)
+	h.dst = binary.BigEndian.AppendUint32(h.dst, now+h.lifetime)
+	h.dst = append(h.dst, byte(c.Kind)<<codeBits|code, flags)
+	h.dst = wire.AppendCanonical(h.dst, c.QName)
 	if code == codeOther {
-		p.dst = binary.BigEndian.AppendUint16(p.dst, uint16(c.QType))
+		h.dst = binary.BigEndian.AppendUint16(h.dst, uint16(c.QType))
 	}
-	p.dst = appendSpan(p.dst, p.lifetime)
+	h.dst = appendSpan(h.dst, h.lifetime)
 	if ext != 0 {
-		p.extension(ext)
+		h.extension(ext)
 	}
 }
 
 // isPlain says whether the first RRset is what most responses are: of the QTYPE, at the QNAME, with
 // the entry's lifetime and status, and few records. The only alias it may go with is itself.
-func (p *packer) isPlain() bool {
-	if len(p.c.Answer) == 0 {
+func (h *headPacker) isPlain() bool {
+	if len(h.c.Answer) == 0 {
 		return false
 	}
-	set := &p.c.Answer[0]
-	return set.Type == plainType(p.c.Kind, p.c.QType) && set.Type != wire.TypeNone &&
-		set.TTL == p.lifetime && set.Status == p.c.Status &&
-		len(set.RDATA) <= countMask && set.Owner.Equal(p.c.QName) &&
-		(isAlias(set.Type) || !hasAlias(p.c.Answer))
+	set := &h.c.Answer[0]
+	return set.Type == plainType(h.c.Kind, h.c.QType) && set.Type != wire.TypeNone &&
+		set.TTL == h.lifetime && set.Status == h.c.Status &&
+		len(set.RDATA) <= countMask && set.Owner.Equal(h.c.QName) &&
+		(isAlias(set.Type) || !hasAlias(h.c.Answer))
 }
 
-func (p *packer) flags(alias bool, code byte) (flags, ext byte) {
-	c := p.c
+func (h *headPacker) flags(code byte) (flags, ext byte) {
+	c := h.c
 	status := min(byte(c.Status), statusFailed)
 	flags = status << statusShift
 	if c.Status == wire.Indeterminate {
@@ -142,12 +171,12 @@ func (p *packer) flags(alias bool, code byte) (flags, ext byte) {
 		flags |= flagAA
 	}
 	switch {
-	case p.plain:
+	case h.plain:
 		flags |= byte(len(c.Answer[0].RDATA))
 		if len(c.Answer[0].Sigs) > 0 {
 			flags |= flagSigned
 		}
-	case alias:
+	case hasAlias(c.Answer):
 		flags |= flagAlias
 	}
 	if c.Realm != 0 {
@@ -171,25 +200,25 @@ func (p *packer) flags(alias bool, code byte) (flags, ext byte) {
 	return flags, ext
 }
 
-func (p *packer) extension(ext byte) {
-	c := p.c
-	p.dst = append(p.dst, ext)
+func (h *headPacker) extension(ext byte) {
+	c := h.c
+	h.dst = append(h.dst, ext)
 	if ext&extRealm != 0 {
-		p.dst = binary.BigEndian.AppendUint16(p.dst, c.Realm)
+		h.dst = binary.BigEndian.AppendUint16(h.dst, c.Realm)
 	}
 	if ext&extRCODE != 0 {
-		p.dst = append(p.dst, byte(c.RCODE))
+		h.dst = append(h.dst, byte(c.RCODE))
 	}
 	if ext&extEDE == 0 {
 		return
 	}
 	list := c.EDE[:min(len(c.EDE), MaxEDE)]
-	p.dst = append(p.dst, byte(len(list)))
+	h.dst = append(h.dst, byte(len(list)))
 	for _, e := range list {
 		text := cutText(e.Text)
-		p.dst = binary.BigEndian.AppendUint16(p.dst, uint16(e.Code))
-		p.dst = append(p.dst, byte(len(text)))
-		p.dst = append(p.dst, text...)
+		h.dst = binary.BigEndian.AppendUint16(h.dst, uint16(e.Code))
+		h.dst = append(h.dst, byte(len(text)))
+		h.dst = append(h.dst, text...)
 	}
 }
 
@@ -235,24 +264,16 @@ func setCode(set *wire.RRset) byte {
 	return code
 }
 
-// set packs one RRset; ok is false where it is not one.
-func (p *packer) set(set *wire.RRset, s wire.Section, plain bool) (ok bool) {
-	if set.Class != wire.ClassIN || len(set.RDATA) == 0 || set.Status > wire.Indeterminate || !set.Owner.Valid() {
-		return false
-	}
-	for _, r := range set.RDATA {
-		if !wire.ValidRDATA(set.Type, r) {
-			return false
-		}
+// set packs one RRset.
+func (p *packer) set(set *wire.RRset, s wire.Section, plain bool) error {
+	if !validSet(set) {
+		return ErrUnpackable
 	}
 	proof := isDNSSEC(set.Type, p.c.QType, s)
 	p.static = p.static && !proof
-	code := setCode(set)
-	ownerLen := p.pointerLen(0)
+	code, ownerLen := p.plainCode, p.pointerLen(0)
 	if !plain {
-		if len(set.RDATA) > wire.MaxRRsetRecords {
-			return false
-		}
+		code = setCode(set)
 		ownerLen = p.head(set, s, code, proof)
 	}
 	if !proof {
@@ -270,13 +291,27 @@ func (p *packer) set(set *wire.RRset, s wire.Section, plain bool) (ok bool) {
 		}
 		p.record(form, set.Type, r)
 	}
-	if len(set.Sigs) == 0 {
-		return true
-	}
-	p.static = false
 	for i, r := range set.Sigs {
+		p.static = false
 		p.at += p.ownerLen(1, ownerLen, first) + recordHead + len(r)
 		if !p.sig(set, r, i == len(set.Sigs)-1) {
+			return ErrUnpackable
+		}
+	}
+	if p.at > MaxSize || len(p.dst)-p.start > MaxSize {
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// validSet says whether an RRset is one that a response in class IN can have.
+func validSet(set *wire.RRset) bool {
+	if set.Class != wire.ClassIN || set.Status > wire.Indeterminate || !set.Owner.Valid() ||
+		len(set.RDATA) == 0 || len(set.RDATA) > wire.MaxRRsetRecords {
+		return false
+	}
+	for _, r := range set.RDATA {
+		if !wire.ValidRDATA(set.Type, r) {
 			return false
 		}
 	}

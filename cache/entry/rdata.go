@@ -6,12 +6,20 @@ import (
 	"bonsai/wire"
 )
 
-// record packs the RDATA of one record, of which p.at is the place in the message, and moves p.at
+// rdata packs an RDATA without names.
+func (h *headPacker) rdata(f form, r []byte) {
+	if f == formCopied {
+		h.dst = appendLength(h.dst, len(r))
+	}
+	h.dst = append(h.dst, r...)
+}
+
+// record packs the RDATA of one record, of which h.at is the place in the message, and moves h.at
 // behind it.
 func (p *packer) record(f form, t wire.Type, r []byte) {
 	switch f {
 	case formFixed4, formFixed16, formString:
-		p.dst = append(p.dst, r...)
+		p.rdata(f, r)
 	case formSOA:
 		p.soa(r)
 		return
@@ -37,8 +45,7 @@ func (p *packer) copied(t wire.Type, r []byte) int {
 	case wire.TypeMX:
 		head = 2
 	default:
-		p.dst = appendLength(p.dst, len(r))
-		p.dst = append(p.dst, r...)
+		p.rdata(formCopied, r)
 		return len(r)
 	}
 	mark := p.open()

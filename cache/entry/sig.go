@@ -152,7 +152,7 @@ func (c *cursor) signer(qname []byte) []byte {
 		}
 		return qname[off:]
 	}
-	return c.take(nameLen(c.e[c.p:]))
+	return c.take(wire.NameLen(c.e[c.p:]))
 }
 
 // skipSignatures passes over the signatures of an RRset. It has to read them, for each may lean on

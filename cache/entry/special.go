@@ -70,7 +70,7 @@ func hasSpecialHint(r []byte) bool {
 		return false
 	}
 	r = r[2:]
-	n := nameLen(r)
+	n := wire.NameLen(r)
 	if n == 0 {
 		return false
 	}

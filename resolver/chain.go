@@ -42,7 +42,8 @@ func (t *tree) resolve(ctx context.Context, fl *flight) *result {
 			break
 		}
 		if name = l.target(); c.aliases() > maxAliases || c.passed(name) {
-			c.failure, c.failed, c.links = newFailure(wire.EDEOther, "aliases loop or are too many"), name, nil
+			c.failure, c.failed = c.endless(name), name
+			c.links = nil
 			break
 		}
 	}
@@ -73,6 +74,18 @@ func (c *chain) passed(name wire.Name) bool {
 	return false
 }
 
+// endless is the failure of a chain that goes on and on. RFC 1034 §3.6.2: a loop is signalled as an
+// error; the aliases that make it are shown with it.
+func (c *chain) endless(name wire.Name) *failure {
+	f := newFailure(wire.EDEOther, "aliases loop or are too many")
+	if c.passed(name) {
+		for _, l := range c.links {
+			f.loop = appendNew(f.loop, l.Answer)
+		}
+	}
+	return f
+}
+
 // compose joins the links into the answer to the question: one entry more, gone with its first
 // record. It is of the kind given.
 func (c *chain) compose(kind entry.Kind) *link {
@@ -87,7 +100,8 @@ func (c *chain) compose(kind entry.Kind) *link {
 		out.RCODE = wire.RCODENoError // as its proof says: a validator behind us may know no other
 	}
 	for _, l := range c.links {
-		out.Answer = append(out.Answer, l.Answer...)
+		// One DNAME may have made more than one of the links.
+		out.Answer = appendNew(out.Answer, l.Answer)
 		out.Authority = appendNew(out.Authority, l.Authority)
 		out.Status = weaker(out.Status, l.Status)
 		out.Lifetime = min(out.Lifetime, l.Lifetime)
@@ -147,7 +161,9 @@ func (t *tree) fail(c *chain, now uint32, epoch uint64) *result {
 	if !f.local && (!f.budget || t.level == 1) {
 		r.keepFailure(c.question, f, now, epoch)
 		if c.failed != "" && c.failed != c.question.name {
-			r.keepFailure(question{name: c.failed, t: c.question.t}, f, now, epoch)
+			own := *f
+			own.loop = nil
+			r.keepFailure(question{name: c.failed, t: c.question.t}, &own, now, epoch)
 		}
 	}
 	return res

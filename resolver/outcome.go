@@ -21,6 +21,7 @@ type failure struct {
 	life   uint32         // seconds that it is remembered
 	budget bool           // it was made by the limits of one client query, not by the name
 	local  bool           // it was made by us: overload or shutdown; not remembered at all
+	loop   []wire.RRset   // aliases that lead to one another, for the answer section
 }
 
 // Error returns the text.
@@ -90,7 +91,7 @@ func failureOf(err error) *failure {
 func packFailure(q question, f *failure, now uint32) entry.Entry {
 	e, err := entry.Pack(nil, &entry.Content{
 		Kind: entry.KindFailure, QName: q.name, QType: q.t, RCODE: f.rcode, Lifetime: f.life,
-		EDE: []wire.EDE{{Code: f.code, Text: f.text}},
+		EDE: []wire.EDE{{Code: f.code, Text: f.text}}, Answer: f.loop,
 	}, now)
 	if err != nil { // a text that can't be packed
 		e, _ = entry.Pack(nil, &entry.Content{

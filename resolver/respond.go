@@ -182,7 +182,12 @@ func (r *Resolver) refuse(x *serve.Exchange, q *wire.Query, rcode wire.RCODE, co
 	b := &w.builder
 	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
 	w.stats.responses[rcode&0xF].add(1)
-	x.Response = b.Finish(q, wire.FlagRA, rcode, uint16(r.config.UDPSize), options)
+	// RFC 1035 §4.1.1: RA says whether recursion is to be had, which is not for whom it is denied.
+	flags := wire.FlagRA
+	if code == wire.EDEProhibited {
+		flags = 0
+	}
+	x.Response = b.Finish(q, flags, rcode, uint16(r.config.UDPSize), options)
 }
 
 // decide carries out what a policy decided.

@@ -185,8 +185,11 @@ func start(set *replay.Settings, network *replay.Internet, now func() uint32) (r
 		},
 		UDPSize: int(set.EDNSBufferSize),
 	}
-	if config.Cuts.Hints, err = zonecut.ParseHints(strings.NewReader(set.RootHints), "hints"); err != nil {
-		return nil, err
+	// Without hints there are the built-in ones, none of which can be reached.
+	if set.RootHints != "" {
+		if config.Cuts.Hints, err = zonecut.ParseHints(strings.NewReader(set.RootHints), "hints"); err != nil {
+			return nil, err
+		}
 	}
 	if config.Policy, err = policies(set); err != nil {
 		return nil, err

@@ -149,16 +149,22 @@ func (r *resolution) lookUp(l lookup) bool {
 }
 
 // lookUpCuts takes the glue of the cut that the name server's name lies in, if it serves that zone,
-// too: its parent gave it for the same purpose.
+// too: its parent gave it for the same purpose. A zone cut at the name itself, which leads nowhere,
+// does not hide the one above.
 func (r *resolution) lookUpCuts(l lookup) (found bool) {
 	s := &r.pool.servers[l.server]
-	cut := r.config.Cuts.Deepest(s.name, r.config.Now())
-	for i := range cut.Servers {
-		if cut.Servers[i].Name == s.name {
-			found = r.addAll(l.server, cut.Servers[i].Addrs) || found
+	for zone := s.name; ; {
+		cut := r.config.Cuts.Deepest(zone, r.config.Now())
+		for i := range cut.Servers {
+			if cut.Servers[i].Name == s.name {
+				found = r.addAll(l.server, cut.Servers[i].Addrs) || found
+			}
 		}
+		if found || cut.Zone == wire.Root {
+			return found
+		}
+		zone = cut.Zone.Parent()
 	}
-	return found
 }
 
 // lookUpSource asks the resolver.

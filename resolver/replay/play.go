@@ -77,6 +77,7 @@ type player struct {
 	ctx      context.Context
 	patience time.Duration
 	rules    rules
+	clients  sync.WaitGroup
 
 	clock   int64         // Unix seconds at the start
 	mu      sync.Mutex    // of what follows
@@ -122,6 +123,7 @@ func Play(s *Scenario, o *Options) (*Result, error) {
 	}
 	r := &Result{Failure: p.run()}
 	cancel()
+	p.clients.Wait() // in a bubble no time passes any more once Play has returned
 	p.answerer.Close()
 	p.Internet.mu.Lock()
 	defer p.Internet.mu.Unlock()
@@ -286,7 +288,7 @@ func (p *player) query(s, next *Step) *Failure {
 	p.mu.Lock()
 	p.flying++
 	p.mu.Unlock()
-	go p.exchange(q, blind)
+	p.clients.Go(func() { p.exchange(q, blind) })
 	if p.scenario.Dialect == Deckard && !blind {
 		p.wait(p.patience+time.Second, func() bool { return p.flying == 0 })
 	} else {
@@ -317,13 +319,15 @@ func (p *player) clientMessage(e *Entry) ([]byte, error) {
 func (p *player) exchange(q *Query, blind bool) {
 	begin := time.Now()
 	response := make(chan []byte, 1)
-	go func() { response <- p.answerer.Answer(p.ctx, q) }()
+	p.clients.Go(func() { response <- p.answerer.Answer(p.ctx, q) })
 	a := &answer{tcp: q.TCP}
 	select {
 	case b := <-response:
 		a.read(b, q.Message)
 	case <-time.After(p.patience):
 		a.problem = fmt.Sprintf("no answer within %s", p.patience)
+	case <-p.ctx.Done():
+		a.problem = "the scenario has ended"
 	}
 	a.took = time.Since(begin)
 	p.mu.Lock()

@@ -17,8 +17,9 @@ func (x *exchange) admit() error {
 	sh := s.shard
 	for waited := false; ; waited = true {
 		now := x.c.now()
-		// What came of the query that this one waited for.
-		if waited && s.fails > 0 && s.failedAt > x.admittedAt {
+		// What came of a query that was sent while this one waited holds for this one. One sent
+		// before says less: the server may have come back since.
+		if waited && s.fails > 0 && s.lostSentAt >= x.admittedAt && s.failedAt > x.admittedAt {
 			sh.mu.Unlock()
 			return x.fail(ErrTimeout, errSilent)
 		}
@@ -33,6 +34,7 @@ func (x *exchange) admit() error {
 			}
 			s.outstanding++
 			s.triedAt, s.passed = now, 0
+			x.tcp = x.tcp || now < s.tcpUntil
 			sh.mu.Unlock()
 			return nil
 		}

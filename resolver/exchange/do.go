@@ -173,9 +173,13 @@ func (x *exchange) lost(err error, waited time.Duration) (verdict, error) {
 	now := x.c.now()
 	f := x.c.family(x.a.Server.Addr())
 	kind := ErrUnreachable
-	if isTimeout(err) {
+	switch {
+	case isTimeout(err):
 		kind, err = ErrTimeout, nil
 		x.c.counters.timeouts.Add(1)
+	case errors.Is(err, ErrMismatch):
+		kind, err = ErrMismatch, nil
+		x.c.counters.mismatches.Add(1)
 	}
 	if !x.sent {
 		f.noRoute(err, now)
@@ -213,7 +217,11 @@ func isTimeout(err error) bool {
 
 // judge looks at a packet that came back.
 func (x *exchange) judge(msg []byte, rtt time.Duration) (*Reply, verdict, error) {
-	switch believe(x.query, msg, x.tcp) {
+	m := believe(x.query, msg, x.tcp)
+	if m == matched && !x.tcp && len(msg) == len(x.buf) {
+		m = truncated // longer than was ever offered: the rest is not here
+	}
+	switch m {
 	case mismatched:
 		x.bareError = x.bareError || isBareError(x.query, msg)
 		return x.doubted()

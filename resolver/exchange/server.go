@@ -32,7 +32,8 @@ const (
 const (
 	maxOutstanding        = 4096
 	maxOutstandingUnknown = 256
-	maxOutstandingDoubted = 64 // after two timeouts
+	maxOutstandingDoubted = 64 // it answered once, and then left two in a row unanswered
+	maxOutstandingSilent  = 16 // it never answered, and left one unanswered
 	maxQueued             = 256
 	maxQueuedDead         = 16
 )
@@ -58,13 +59,15 @@ type server struct {
 
 	srtt, rttvar time.Duration // RFC 6298 §2; srtt is 0 until something was measured
 
-	fails     uint8         // timeouts in a row
-	prober    *exchange     // whose query is on its way to the dead server, nil for none
-	passed    uint8         // times that Choose took another since triedAt
-	failedAt  time.Duration // when the last timeout was counted
-	holdUntil time.Duration // when a dead server may be asked again
-	triedAt   time.Duration // when a query was last sent
-	used      time.Duration // when last asked, for eviction
+	heard      bool          // it has answered
+	fails      uint8         // timeouts in a row
+	prober     *exchange     // whose query is on its way to the dead server, nil for none
+	passed     uint8         // times that Choose took another since triedAt
+	failedAt   time.Duration // when the last timeout was counted
+	lostSentAt time.Duration // and when that query was sent
+	holdUntil  time.Duration // when a dead server may be asked again
+	triedAt    time.Duration // when a query was last sent
+	used       time.Duration // when last asked, for eviction
 
 	outstanding int           // queries on their way
 	queued      int           // Asks that wait for changed
@@ -124,7 +127,7 @@ func (s *server) measured(rtt time.Duration) {
 
 // answered counts a believed response: whatever was lost before, the server is there.
 func (s *server) answered() {
-	s.fails, s.prober, s.holdUntil = 0, nil, 0
+	s.heard, s.fails, s.prober, s.holdUntil = true, 0, nil, 0
 	s.wake()
 }
 
@@ -135,7 +138,7 @@ func (s *server) timedOut(sentAt, now time.Duration) {
 		return
 	}
 	s.fails = min(s.fails+1, 250)
-	s.failedAt = now
+	s.failedAt, s.lostSentAt = now, sentAt
 	if s.isDead() {
 		s.holdUntil = now + min(maxHold, minHold<<min(s.fails-deadAfter, 8))
 	}
@@ -169,9 +172,11 @@ func (s *server) outstandingLimit() (sent, queued int) {
 	switch {
 	case s.isDead():
 		return 1, maxQueuedDead
+	case !s.heard && s.fails > 0:
+		return maxOutstandingSilent, maxQueuedDead
 	case s.fails == deadAfter-1:
 		return maxOutstandingDoubted, maxQueuedDead
-	case s.srtt == 0:
+	case !s.heard:
 		return maxOutstandingUnknown, maxQueued
 	}
 	return maxOutstanding, maxQueued

@@ -78,8 +78,8 @@ func (sh *shard) evict() {
 }
 
 func (s *server) worthLess(o *server) bool {
-	if (s.srtt == 0) != (o.srtt == 0) {
-		return s.srtt == 0
+	if s.heard != o.heard {
+		return !s.heard
 	}
 	return s.used < o.used
 }

@@ -86,10 +86,10 @@ func (x *exchange) askTCP() ([]byte, error) {
 		used := x.c.streams.answers(st) > 0
 		msg, err = x.askOver(ctx, st)
 		answers := x.c.streams.answers(st)
-		x.c.streams.release(st, errors.Is(err, context.DeadlineExceeded))
+		x.c.streams.release(st, errors.Is(err, context.DeadlineExceeded) && x.ctx.Err() == nil)
 		// RFC 7766 §6.2.4: a query left open when a connection ends is asked again on another, unless
 		// it was the first on this one: then it is what the server ends connections for.
-		if !errors.Is(err, errEnded) || answers == 0 {
+		if !errors.Is(err, errEnded) && !errors.Is(err, ErrMismatch) || answers == 0 {
 			return msg, err
 		}
 		if !used {

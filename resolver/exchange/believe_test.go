@@ -1,0 +1,82 @@
+package exchange
+
+import (
+	"bytes"
+	"testing"
+
+	"bonsai/wire"
+)
+
+func queryFor(name string) []byte {
+	return wire.AppendQuery(nil, 0x1234, 0, []byte(wire.MustName(name)), wire.TypeA, 1232, nil)
+}
+
+func TestBelieve(t *testing.T) {
+	q := queryFor("wWw.ExaMple.")
+	change := func(f func(b []byte) []byte) []byte { return f(answerTo(q)) }
+	set := func(at int, v byte) []byte { return change(func(b []byte) []byte { b[at] = v; return b }) }
+	end := questionEnd(q)
+	tests := []struct {
+		name     string
+		response []byte
+		udp, tcp match
+	}{
+		{"the answer", answerTo(q), matched, matched},
+		{"empty", nil, mismatched, mismatched},
+		{"shorter than a header", answerTo(q)[:11], mismatched, mismatched},
+		{"other ID", set(1, 0x35), mismatched, mismatched},
+		{"a query", set(2, 0), mismatched, mismatched},
+		{"other opcode", set(2, 0xA0), mismatched, mismatched},
+		{"other letter case", set(13, 'W'), mismatched, matched},
+		{"other name", set(13, 'v'), mismatched, mismatched},
+		{"other type", set(end-3, 28), mismatched, mismatched},
+		{"other class", set(end-1, 3), mismatched, mismatched},
+		{"no question", set(5, 0), mismatched, mismatched},
+		{"two questions", set(5, 2), mismatched, mismatched},
+		{"cut in the question", answerTo(q)[:end-1], mismatched, mismatched},
+		{"compressed question", change(func(b []byte) []byte { b[12] = 0xC0; return b }), mismatched, mismatched},
+		{"truncated", set(2, 0x82), truncated, truncated},
+		{"bare header, FORMERR", []byte{0x12, 0x34, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0}, mismatched, matched},
+		{"bare header, NOERROR", []byte{0x12, 0x34, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0}, mismatched, mismatched},
+		{"bare header, NXDOMAIN", []byte{0x12, 0x34, 0x80, 3, 0, 0, 0, 0, 0, 0, 0, 0}, mismatched, mismatched},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := believe(q, tt.response, false); got != tt.udp {
+				t.Errorf("over UDP: got %v, want %v", got, tt.udp)
+			}
+			if got := believe(q, tt.response, true); got != tt.tcp {
+				t.Errorf("over TCP: got %v, want %v", got, tt.tcp)
+			}
+		})
+	}
+}
+
+// FuzzBelieve holds that nothing is believed over UDP but what repeats ID and question to the bit,
+// and that whatever is believed over UDP is over TCP.
+func FuzzBelieve(f *testing.F) {
+	q := queryFor("www.Example.")
+	f.Add(answerTo(q))
+	f.Add(answerTo(q)[:20])
+	f.Add([]byte{0x12, 0x34, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, response []byte) {
+		udp, tcp := believe(q, response, false), believe(q, response, true)
+		if udp != mismatched {
+			question := q[wire.HeaderSize:questionEnd(q)]
+			if !bytes.Equal(response[:2], q[:2]) || !bytes.HasPrefix(response[wire.HeaderSize:], question) ||
+				response[4] != 0 || response[5] != 1 || response[2]&0xF8 != 0x80 {
+				t.Errorf("believed % x", response)
+			}
+			if udp != tcp {
+				t.Errorf("%v over UDP, %v over TCP", udp, tcp)
+			}
+		}
+		if tcp != mismatched {
+			var m wire.Message
+			if m.Parse(response) == nil && m.QDCount == 1 && !wire.EqualFold(m.QNameBytes(), []byte(wire.MustName("www.example."))) {
+				t.Errorf("believed the name %q over TCP", m.QNameBytes())
+			}
+		}
+		isBareError(q, response)
+	})
+}

@@ -114,7 +114,7 @@ func (r *resolution) isOpen(s *target, w way) bool {
 		return inDomain && r.cut.Parent != r.cut.Zone
 	case w == fromNewCuts:
 		return s.done[family4][fromSource] || s.done[family6][fromSource]
-	case w == fromSource && inDomain:
+	case w == fromSource && inDomain && !isConfigured(r.cut):
 		// The zone's own servers know its names best; where none of them speaks, looking the name up
 		// would only ask them again.
 		return r.pool.heard || len(r.avoid) > 0

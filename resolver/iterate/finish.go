@@ -16,6 +16,12 @@ const (
 // finish makes the result of the response at hand.
 func (r *resolution) finish() step {
 	r.result = r.makeResult()
+	if r.cut.Forward && r.said.below != nil {
+		now := r.config.Now()
+		cut := makeCut(&r.said, r.cut.Zone, now, r.config.LaxGlue)
+		cut.DS, cut.Hearsay = nil, true
+		r.config.Cuts.Store(cut, now, r.task.Epoch)
+	}
 	return nil
 }
 

@@ -102,6 +102,29 @@ func (r *resolution) parentSide() bool { return r.qtype == wire.TypeDS || r.rene
 func (r *resolution) enterCut() step {
 	r.pool = newPool(r.cut, r.avoid, r.config.Exchange)
 	r.spare, r.spareRank, r.empties, r.trouble = nil, 0, 0, trouble{}
+	if isConfigured(r.cut) {
+		return (*resolution).findConfigured
+	}
+	return (*resolution).nextQuestion
+}
+
+// isConfigured says whether the servers are those of the configuration, as they stand there.
+func isConfigured(c *zonecut.Cut) bool { return c.Parent == c.Zone && c.Granted == 0 }
+
+// findConfigured looks up servers that are configured by name alone before any is asked: later they
+// might be needed because those with an address, which know theirs, have failed.
+func (r *resolution) findConfigured() step {
+	for i := range r.pool.servers {
+		s := &r.pool.servers[i]
+		if s.known[family4] || s.known[family6] || s.gone {
+			continue
+		}
+		if l, ok := r.nextWay(i, fromSource); ok {
+			s.done[l.family][l.way] = true
+			r.lookUp(l)
+			return (*resolution).findConfigured
+		}
+	}
 	return (*resolution).nextQuestion
 }
 

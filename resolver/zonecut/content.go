@@ -8,17 +8,20 @@ import (
 	"bonsai/wire"
 )
 
-// grantLen is the length of the RDATA that holds Since and Granted. Its type is NULL (RFC 1035
-// §3.3.10: anything at all), and its owner the parent zone.
+// grantLen is the length of the RDATA that holds Since and Granted, and of hearsay one octet more. Its
+// type is NULL (RFC 1035 §3.3.10: anything at all), and its owner the parent zone.
 const grantLen = 8
 
 // toContent lays a cut out as an entry.
 func toContent(c *Cut, now uint32) *entry.Content {
 	lease := c.Expires - now
 	ns := wire.RRset{Owner: c.Zone, Type: wire.TypeNS, Class: wire.ClassIN, TTL: lease}
-	grant := make([]byte, 0, grantLen)
+	grant := make([]byte, 0, grantLen+1)
 	grant = binary.BigEndian.AppendUint32(grant, c.Since)
 	grant = binary.BigEndian.AppendUint32(grant, c.Granted)
+	if c.Hearsay {
+		grant = append(grant, 0)
+	}
 	content := &entry.Content{
 		Kind: entry.KindCut, QName: c.Zone, Lifetime: lease,
 		Authority: make([]wire.RRset, len(c.DS)),
@@ -65,7 +68,7 @@ func fromContent(content *entry.Content, now uint32) *Cut {
 		return nil
 	}
 	grant := &content.Additional[0]
-	if grant.Type != wire.TypeNULL || len(grant.RDATA) != 1 || len(grant.RDATA[0]) != grantLen {
+	if grant.Type != wire.TypeNULL || len(grant.RDATA) != 1 || len(grant.RDATA[0]) < grantLen {
 		return nil
 	}
 	c := &Cut{
@@ -73,6 +76,7 @@ func fromContent(content *entry.Content, now uint32) *Cut {
 		Parent:  grant.Owner.Canonical(),
 		Since:   binary.BigEndian.Uint32(grant.RDATA[0]),
 		Granted: binary.BigEndian.Uint32(grant.RDATA[0][4:]),
+		Hearsay: len(grant.RDATA[0]) > grantLen,
 		Servers: make([]Server, len(content.Answer[0].RDATA)),
 	}
 	for i, name := range content.Answer[0].RDATA {

@@ -73,7 +73,7 @@ func (m *Map) deepest(name wire.Name, now uint32, counts func(*Configured) bool)
 	if !base.Forward {
 		for n := name; len(n) > len(base.Zone); n = n.Parent() {
 			c := m.load(n, now)
-			if c == nil {
+			if c == nil || c.Hearsay {
 				continue
 			}
 			dead := m.dead(c, base.Zone, now)
@@ -84,6 +84,21 @@ func (m *Map) deepest(name wire.Name, now uint32, counts func(*Configured) bool)
 		}
 	}
 	return m.baseCut(base, now)
+}
+
+// Shown is Deepest for those who may see the cache: below a zone that is forwarded it returns what the
+// forwarder told of the zones there, if anything.
+func (m *Map) Shown(name wire.Name, now uint32) *Cut {
+	c := m.Deepest(name, now)
+	if !c.Forward {
+		return c
+	}
+	for n := name.Canonical(); len(n) > len(c.Zone); n = n.Parent() {
+		if heard := m.load(n, now); heard != nil && heard.Hearsay {
+			return heard
+		}
+	}
+	return c
 }
 
 // base returns the deepest configured zone at or above name, the root if no other.
@@ -114,7 +129,7 @@ func (m *Map) dead(c *Cut, base wire.Name, now uint32) *Cut {
 			return c
 		}
 		parent := m.load(c.Parent, now)
-		if parent == nil || c.Granted < parent.Since {
+		if parent == nil || parent.Hearsay || c.Granted < parent.Since {
 			return c
 		}
 		c = parent

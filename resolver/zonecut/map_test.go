@@ -210,6 +210,20 @@ func TestConfigured(t *testing.T) {
 		t.Errorf("Ordinary: got %v, want sub.corp.", c.Zone)
 	}
 
+	// What a forwarder tells is shown, and never asked.
+	m.Store(&Cut{Zone: wire.MustName("told.corp."), Parent: wire.MustName("corp."), Hearsay: true,
+		Servers: []Server{server("ns.told.corp.", "192.0.2.9")}, Expires: start + 100}, start, m.cache.Epoch())
+	m.wantDeepest(t, "a.told.corp.", start, "corp.")
+	if c := m.Ordinary(wire.MustName("a.told.corp."), start); c.Zone.String() != "corp." || c.Forward {
+		t.Errorf("Ordinary: got %v, want the public corp.", c.Zone)
+	}
+	if c := m.Shown(wire.MustName("a.told.corp."), start); c.Zone.String() != "told.corp." || len(c.Servers[0].Addrs) != 1 {
+		t.Errorf("Shown: got %v, want told.corp.", c.Zone)
+	}
+	if c := m.Shown(wire.MustName("a.sub.stub.example."), start); c.Zone.String() != "sub.stub.example." {
+		t.Errorf("Shown: got %v, want sub.stub.example.", c.Zone)
+	}
+
 	if c := m.wantDeepest(t, "primed.example.", start, "primed.example."); !c.Prime {
 		t.Error("want it to ask to be primed")
 	}

@@ -56,6 +56,9 @@ type Cut struct {
 	// a gap and with at least one server kept. Expires ends it. All are Unix seconds.
 	Granted, Since, Expires uint32
 
+	// Hearsay says that a forwarder told of the delegation. It is shown to those who may see the cache,
+	// and never asked.
+	Hearsay bool
 	// Prime says that the servers are hints: they are to be asked for the zone's NS set, which then
 	// takes their place (RFC 9609 §3).
 	Prime bool

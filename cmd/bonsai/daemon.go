@@ -68,7 +68,7 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		return nil, err
 	}
 	d.server, err = serve.New(serve.Config{
-		Listen: c.Listen, Workers: threads(c), MaxInflight: c.MaxInflight,
+		Listen: c.Listen, Workers: threads(c), MaxInflight: c.MaxInflight, UDPSize: int(c.EDNSSize),
 		MaxTCP: c.MaxTCP, MaxTCPPerClient: c.MaxTCPPerClient,
 	}, d.resolver)
 	if err != nil {
@@ -100,6 +100,7 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 			Transport: transport, EDNSSize: c.EDNSSize, IPv4: c.IPv4, IPv6: c.IPv6, DoNotQuery: c.DoNotQuery,
 			QueryLocalhost: c.QueryLocalhost, Outgoing: c.Outgoing, ExcludedPorts: ports, Cookies: c.Cookies,
 		},
+		UDPSize: int(c.EDNSSize),
 		Cuts:    zonecut.Config{Hints: c.RootHints, Configured: c.Zones},
 		Iterate: iterate.Config{Minimisation: c.Minimisation, IPv4: c.IPv4, IPv6: c.IPv6, LaxGlue: !c.HardenGlue},
 		Policy: policy.Config{

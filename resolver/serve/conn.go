@@ -57,7 +57,6 @@ type conn struct {
 	writing    bool    // a goroutine is sending what was pending
 	failed     bool    // nothing can be sent any more
 	failure    cause
-	ended      bool
 	trying     []byte
 	tried      int
 	onWritable func(fd uintptr) bool
@@ -94,21 +93,33 @@ func (c *conn) serve() {
 	c.end(why)
 }
 
-// end closes the connection; the first cause counts.
+// fail lets the reading goroutine end the connection, with nothing more sent. Only that goroutine may
+// close it, and not while it is being called back by the socket: closing waits for callbacks.
+func (c *conn) fail(why cause) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failLocked(why)
+}
+
+func (c *conn) failLocked(why cause) {
+	if !c.failed {
+		c.failed, c.failure = true, why
+		c.nc.SetDeadline(longAgo)
+		c.changed.Broadcast()
+	}
+}
+
+// end closes the connection and counts why, or why it failed before.
 func (c *conn) end(why cause) {
 	c.mu.Lock()
-	first := !c.ended
 	if c.failed {
 		why = c.failure
 	}
-	c.ended, c.failed = true, true
-	c.changed.Broadcast()
+	c.failed = true
 	c.mu.Unlock()
-	if first {
-		c.s.closings[why].Add(1)
-		c.nc.Close()
-		c.s.conns.remove(c)
-	}
+	c.s.closings[why].Add(1)
+	c.nc.Close()
+	c.s.conns.remove(c)
 }
 
 // readWaiting reads as any net.Conn can.
@@ -140,8 +151,10 @@ func (c *conn) readWaiting() cause {
 // deadline set is left alone while it is early enough: when it passes, arm looks again.
 func (c *conn) arm() (why cause, ok bool) {
 	now := c.s.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	due, why := c.due(now)
-	if due <= now {
+	if due <= now || c.failed {
 		return why, false
 	}
 	if c.armed == 0 || due < c.armed || c.armed <= now {
@@ -155,20 +168,20 @@ func (c *conn) arm() (why cause, ok bool) {
 	return why, true
 }
 
-// due returns when the connection has been silent or slow for too long.
+// due returns when the connection has been silent or slow for too long. c.mu is held.
 func (c *conn) due(now time.Duration) (time.Duration, cause) {
 	if c.have > 0 {
 		return c.since + c.s.config.TCPRead, causeSlow
 	}
 	// RFC 7766 §6.2.3: idle is a connection with no query outstanding.
 	idle := time.Duration(c.s.conns.idle.Load())
-	if !c.isIdle() {
+	if c.inflight > 0 || c.writing {
 		return now + idle, causeIdle
 	}
 	return time.Duration(c.last.Load()) + idle, causeIdle
 }
 
-// isIdle says whether no response is owed.
+// isIdle says whether no response is owed to the client.
 func (c *conn) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,16 +62,21 @@ func isOne(err error, of []error) bool {
 func isAbsent(err error) bool { return isOne(err, noFamily) || isOne(err, notHere) }
 
 // bind binds every address of the configuration, or none.
-func (s *Server) bind() (err error) {
-	defer func() {
-		if err != nil {
-			s.closeSockets()
-		}
-	}()
+func (s *Server) bind() error {
 	addrs, optional := s.config.Listen, false
 	if len(addrs) == 0 && len(s.config.PacketConns) == 0 && len(s.config.Listeners) == 0 {
 		addrs, optional = DefaultListen, true
 	}
+	err := s.bindAll(addrs, optional)
+	if err != nil {
+		s.closeSockets()
+	}
+	return err
+}
+
+// bindAll binds the addresses. Of optional ones those that the machine lacks are left out, as long as
+// one remains.
+func (s *Server) bindAll(addrs []netip.AddrPort, optional bool) error {
 	for i, a := range addrs {
 		dual := dualStack(a, addrs)
 		bound, err := expand(a, dual)
@@ -83,7 +88,6 @@ func (s *Server) bind() (err error) {
 			if err == nil {
 				continue
 			}
-			// One of the two default addresses may be missing, the last one only where the first is not.
 			if optional && isAbsent(err) && (i < len(addrs)-1 || len(s.addrs) > 0) {
 				s.absent = append(s.absent, a)
 				continue

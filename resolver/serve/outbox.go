@@ -33,7 +33,7 @@ func (c *conn) post(frames []byte, now time.Duration) {
 		}
 	}
 	if c.pendingBytes()+len(frames) > maxPending || !c.s.charge(len(frames)) {
-		c.unread()
+		c.failLocked(causeUnread)
 		return
 	}
 	if c.pending == nil {
@@ -48,15 +48,6 @@ func (c *conn) pendingBytes() int {
 		return 0
 	}
 	return len(c.pending.frames)
-}
-
-// unread ends a connection whose client does not read. c.mu is held.
-func (c *conn) unread() {
-	if !c.failed {
-		c.failed, c.failure = true, causeUnread
-	}
-	c.nc.Close() // which wakes the reading goroutine, and that ends the connection
-	c.changed.Broadcast()
 }
 
 // flush sends what is pending, and waits for the client to take it. Where another goroutine is at it,
@@ -75,7 +66,7 @@ func (c *conn) flush(wait bool) {
 		out := c.pending
 		c.pending = nil
 		if !c.failed && !c.write(out.frames) {
-			c.unread()
+			c.failLocked(causeUnread)
 		}
 		c.s.pending.Add(-int64(len(out.frames)))
 		out.frames = out.frames[:0]
@@ -87,12 +78,14 @@ func (c *conn) flush(wait bool) {
 
 // write gives the frames to the system within TCPWrite. c.mu is held, but not meanwhile.
 func (c *conn) write(frames []byte) (ok bool) {
-	c.mu.Unlock()
-	defer c.mu.Lock()
 	c.nc.SetWriteDeadline(time.Now().Add(c.s.config.TCPWrite))
+	c.mu.Unlock()
 	_, err := c.nc.Write(frames)
-	// A deadline that has passed would keep try from trying.
-	c.nc.SetWriteDeadline(time.Time{})
+	c.mu.Lock()
 	c.last.Store(int64(c.s.now()))
+	if !c.failed {
+		// A deadline that has passed would keep try from trying.
+		c.nc.SetWriteDeadline(time.Time{})
+	}
 	return err == nil
 }

@@ -18,6 +18,9 @@ const (
 	abandonTime = 500 * time.Millisecond
 )
 
+// longAgo is a deadline that has passed, which ends a read or a write at once.
+var longAgo = time.Unix(1, 0)
+
 // ErrAbandoned says that a shutdown ended with queries unanswered.
 var ErrAbandoned = errors.New("serve: shut down with queries unanswered")
 
@@ -171,14 +174,13 @@ func (s *Server) shutdown(ctx context.Context) error {
 	defer cancel()
 	s.draining.Store(true)
 	close(s.drain)
-	past := time.Unix(1, 0)
 	for _, u := range s.sockets {
-		u.conn.SetReadDeadline(past)
+		u.conn.SetReadDeadline(longAgo)
 	}
 	for _, l := range s.listeners {
 		l.Close()
 	}
-	s.conns.each(func(c *conn) { c.nc.SetReadDeadline(past) })
+	s.conns.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
 
 	drained := make(chan struct{})
 	go func() {
@@ -194,7 +196,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 		err = ErrAbandoned
 	}
 	s.cancel()
-	s.conns.each(func(c *conn) { c.nc.Close() })
+	s.conns.each(func(c *conn) { c.fail(causeDrain) })
 	if err != nil {
 		select {
 		case <-drained:

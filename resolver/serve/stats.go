@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"math"
 	"math/bits"
 	"net/netip"
 	"sync/atomic"
@@ -98,11 +99,16 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Quantile returns a bound that the share q of the durations lies below, 0 where there are none.
+// Quantile returns a bound that at least the share q of the durations lies below, 0 where there are
+// none. It is at most a quarter too high, but for durations beyond the last bound.
 func (h *Histogram) Quantile(q float64) time.Duration {
-	want := uint64(q * float64(h.Count()))
-	for i, seen := 0, uint64(0); i < HistogramBuckets-1; i++ {
-		if seen += h.Counts[i]; seen > want || seen == want && seen > 0 {
+	count := h.Count()
+	if count == 0 {
+		return 0
+	}
+	want, seen := uint64(math.Ceil(q*float64(count))), uint64(0)
+	for i := range HistogramBuckets - 1 {
+		if seen += h.Counts[i]; seen >= want && seen > 0 {
 			return HistogramBound(i)
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Server) accept(l net.Listener) error {
 		c := newConn(s, nc)
 		evicted, ok := s.conns.add(c)
 		if evicted != nil {
-			evicted.end(causeEvicted)
+			evicted.fail(causeEvicted)
 		}
 		if !ok {
 			nc.Close()

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package serve
+
+const hasManyLoopbacks = false

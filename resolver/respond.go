@@ -243,7 +243,7 @@ func (r *Resolver) respondText(x *serve.Exchange, q *wire.Query, text string, w 
 
 // refer answers with the deepest delegation that is cached for the name, REFUSED where none is.
 func (r *Resolver) refer(x *serve.Exchange, q *wire.Query, now uint32, w *writer) {
-	cut := r.cuts.Deepest(wire.Name(q.Name()), now)
+	cut := r.cuts.Shown(wire.Name(q.Name()), now)
 	if cut.Prime || cut.Forward {
 		r.refuse(x, q, wire.RCODERefused, wire.EDENotAuthoritative, "", w)
 		return

@@ -58,6 +58,8 @@ var internet = []zoneSpec{
 		servers: []string{"198.51.100.13"}},
 	{name: "lame.lab.", algorithm: dns.ECDSAP256SHA256, servers: []string{"198.51.100.21"}},
 	{name: "silent.lab.", algorithm: dns.ECDSAP256SHA256, servers: []string{"198.51.100.31"}},
+	// Its only server never answers. It has no row: a table should not take ten seconds more.
+	{name: "dead.lab.", servers: []string{"198.51.100.30"}},
 	{name: "no-edns.lab.", servers: []string{"198.51.100.40"}},
 
 	{name: "plain.optout.", servers: []string{"203.0.113.2"}},

@@ -62,6 +62,9 @@ func TestEveryServerAnswersForItsZones(t *testing.T) {
 	w := world(t)
 	for i, s := range internet {
 		for _, addr := range s.servers {
+			if quirks[addr] == silent {
+				continue
+			}
 			for _, network := range []string{"udp", "tcp"} {
 				m := question(s.name, dns.TypeSOA, false)
 				if quirks[addr] == noEDNS {

@@ -129,6 +129,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// Every row of the lab's table is as it should be, validated and not.
+func TestLabOnce(t *testing.T) {
+	for _, mode := range []string{"validate", "off"} {
+		t.Run(mode, func(t *testing.T) {
+			out, err := bonsai("lab", "--once", "--listen", "127.0.0.1:0", "--dnssec", mode).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
 func TestAccess(t *testing.T) {
 	d := start(t, func(c *Config) {
 		c.Allow = prefixes("192.0.2.0/24")
@@ -193,8 +205,11 @@ func TestDNSSECOff(t *testing.T) {
 
 func TestValidationTime(t *testing.T) {
 	d := start(t, func(c *Config) { c.ValidationTime = time.Now().Unix() + 200*24*3600 })
-	if got := query(t, d.addr(), "udp", "www.ecdsa.lab.", dns.TypeA, nil); got.Rcode != dns.RcodeServerFailure ||
+	if got := query(t, d.addr(), "udp", ".", dns.TypeDNSKEY, nil); got.Rcode != dns.RcodeServerFailure ||
 		!slices.Contains(ede(got), int(dns.ExtendedErrorCodeSignatureExpired)) {
+		t.Errorf("200 days on: %v", got)
+	}
+	if got := query(t, d.addr(), "udp", "www.ecdsa.lab.", dns.TypeA, nil); got.Rcode != dns.RcodeServerFailure {
 		t.Errorf("200 days on: %v", got)
 	}
 	if got := query(t, d.addr(), "udp", "www.unsigned.lab.", dns.TypeA, func(m *dns.Msg) { m.CheckingDisabled = true }); len(got.Answer) != 1 {

@@ -22,8 +22,10 @@ type Row struct {
 	AD     bool   // of a validating resolver
 	EDE    int    // extended error that a validating resolver gives; anyEDE leaves it open
 	Answer string // as answerText writes it
-	Bogus  string // what a resolver that does not validate answers where a validating one fails
-	TTL0   bool   // may not be cached
+	// Unchecked is what a resolver that does not validate answers, with NOERROR, where one that does
+	// says something else; "-" for no record.
+	Unchecked string
+	TTL0      bool // may not be cached
 }
 
 const anyEDE = -1
@@ -101,21 +103,21 @@ var rows = []Row{
 	{Shows: "all servers lame", Name: "www.all-lame.lab.", Type: "A", RCODE: "SERVFAIL",
 		EDE: int(dns.ExtendedErrorCodeNoReachableAuthority), Answer: "?"},
 	{Shows: "bogus signature", Name: "www.bogus.lab.", Type: "A", RCODE: "SERVFAIL",
-		EDE: int(dns.ExtendedErrorCodeDNSBogus), Bogus: "203.0.113.91"},
+		EDE: int(dns.ExtendedErrorCodeDNSBogus), Unchecked: "203.0.113.91"},
 	{Shows: "sound beside the bogus", Name: "good.bogus.lab.", Type: "A", RCODE: "NOERROR", AD: true,
 		Answer: "203.0.113.92"},
 	{Shows: "DS of another key", Name: "www.wrong-ds.lab.", Type: "A", RCODE: "SERVFAIL",
-		EDE: int(dns.ExtendedErrorCodeDNSKEYMissing), Bogus: "203.0.113.93"},
+		EDE: int(dns.ExtendedErrorCodeDNSKEYMissing), Unchecked: "203.0.113.93"},
 	{Shows: "signatures expired", Name: "www.expired.lab.", Type: "A", RCODE: "SERVFAIL",
-		EDE: int(dns.ExtendedErrorCodeSignatureExpired), Bogus: "203.0.113.94"},
+		EDE: int(dns.ExtendedErrorCodeSignatureExpired), Unchecked: "203.0.113.94"},
 	{Shows: "signatures not yet valid", Name: "www.future.lab.", Type: "A", RCODE: "SERVFAIL",
-		EDE: int(dns.ExtendedErrorCodeSignatureNotYetValid), Bogus: "203.0.113.95"},
+		EDE: int(dns.ExtendedErrorCodeSignatureNotYetValid), Unchecked: "203.0.113.95"},
 	{Shows: "any name, unsigned", Name: "whatever.you.ask.bench.", Type: "A", RCODE: "NOERROR",
 		Answer: "198.18.203.120"},
 	{Shows: "any name, signed", Name: "whatever.you.ask.signed-bench.", Type: "A", RCODE: "NOERROR", AD: true,
 		Answer: "198.18.16.235"},
 	{Shows: "NXDOMAIN by compact denial (RFC 9824)", Name: "nx-1.signed-bench.", Type: "A", RCODE: "NXDOMAIN",
-		AD: true},
+		AD: true, Unchecked: "-"},
 }
 
 // Result is what a resolver made of a row.
@@ -279,8 +281,8 @@ func (r *Result) judge(validates bool) {
 	rcode, answer, ad, ede := r.RCODE, r.Answer, r.AD, r.EDE
 	if !validates {
 		ad = false
-		if r.Bogus != "" {
-			rcode, answer, ede = "NOERROR", r.Bogus, 0
+		if r.Unchecked != "" {
+			rcode, answer, ede = "NOERROR", strings.TrimSuffix(r.Unchecked, "-"), 0
 		}
 	}
 	complain := func(wrong bool, format string, args ...any) {
@@ -320,7 +322,7 @@ func (w *World) Table(ctx context.Context, out io.Writer, resolver netip.AddrPor
 
 // shows says what the row is for, and so where it needs validation.
 func shows(r *Result, validates bool) string {
-	if (r.AD || r.Bogus != "") && !validates {
+	if (r.AD || r.Unchecked != "") && !validates {
 		return r.Shows + " (not validated)"
 	}
 	return r.Shows

@@ -129,7 +129,9 @@ func (w *world) optedOut(name string) bool {
 	return false
 }
 
-func (w *world) costly(name string, t uint16) bool { return w.zoneFor(name, t).iterations > maxIterations }
+func (w *world) costly(name string, t uint16) bool {
+	return w.zoneFor(name, t).iterations > maxIterations
+}
 
 // mutation changes one RRset of a response.
 type mutation struct {
@@ -304,10 +306,10 @@ func TestHostile(t *testing.T) {
 			h := newHostile(w)
 			random := rand.New(rand.NewPCG(1, 2))
 			proofs := 0
-			for range 10000 {
+			for range 4000 {
 				proofs += h.check(t, random.IntN)
 			}
-			if proofs < 200 {
+			if proofs < 80 {
 				t.Errorf("only %d of the responses pass for secure denials", proofs)
 			}
 		})

@@ -598,6 +598,19 @@ func TestNXDomainPutRight(t *testing.T) {
 	}
 }
 
+// TestSmallOptOutZone has one NSEC3 that covers everything but the apex.
+func TestSmallOptOutZone(t *testing.T) {
+	w := newWorld(t, "zone .\nexample. NS ns.example.", "zone example. optout\nbare NS ns.bare\nent.deep NS ns.bare", "zone bare.example. unsigned\nwww A 192.0.2.1")
+	for q, denial := range map[string]Denial{"bare.example. DS": NoData, "deep.example. A": NoData, "no.example. A": NXDomain, "no.example. DS": NXDomain} {
+		name, qtype, _ := strings.Cut(q, " ")
+		f := w.judged(name, qtype, Config{})
+		if f.Status != wire.Insecure || f.Denial != denial || !f.OptOut {
+			t.Errorf("%s: %v, denial %d, opt-out %v, %s", q, f.Status, f.Denial, f.OptOut, f.EDE.Text)
+		}
+	}
+	checkStatus(t, w.judged("www.bare.example.", "A", Config{}), wire.Insecure, wire.NoEDE)
+}
+
 // TestCompact has a zone that denies by NXNAME (RFC 9824).
 func TestCompact(t *testing.T) {
 	w := newWorld(t, "zone .\nexample. NS ns.example.", "zone example. compact\nwww A 192.0.2.1")

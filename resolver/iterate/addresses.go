@@ -78,8 +78,12 @@ func (r *resolution) nextLookup() (lookup, bool) {
 	if len(p.silent) == 0 && r.trouble.count[troubleNetwork] == 0 && len(p.avoid) == 0 {
 		return lookup{}, false
 	}
+	open := []way{fromCuts, fromSource, fromParent}
+	if r.cut.Asked {
+		open = open[:2]
+	}
 	for i := range p.servers {
-		if l, ok := r.nextWay(i, fromCuts, fromSource, fromParent); ok && p.extra < maxExtra {
+		if l, ok := r.nextWay(i, open...); ok && p.extra < maxExtra {
 			p.extra++
 			return l, true
 		}
@@ -142,6 +146,12 @@ func (r *resolution) lookUp(l lookup) bool {
 		found := r.lookUpParent(l)
 		if !found {
 			r.pool.missed += pointsAbsent
+		}
+		if !r.cut.Asked {
+			cut := *r.cut
+			cut.Asked = true
+			r.config.Cuts.Amend(&cut, r.config.Now(), r.task.Epoch)
+			r.cut = &cut
 		}
 		return found
 	}

@@ -38,6 +38,7 @@ type Config struct {
 type Iterator struct {
 	config  Config
 	primers primers
+	zones   zones
 	stats   stats
 }
 
@@ -64,6 +65,7 @@ func New(config Config) *Iterator {
 	}
 	it := &Iterator{config: config}
 	it.primers.init()
+	it.zones.init()
 	return it
 }
 

@@ -254,6 +254,32 @@ func TestStaleWithFailure(t *testing.T) {
 	}
 }
 
+// TestStaleChain: an alias that lives leads to a target that is stale and can't be renewed.
+func TestStaleChain(t *testing.T) {
+	r := newTestResolver(t, nil)
+	w := r.NewWorker()
+	alias := wire.MustName("alias.example")
+	r.put(t, &entry.Content{Kind: entry.KindAnswer, QName: alias, QType: wire.TypeCNAME, Answer: []wire.RRset{{
+		Owner: alias, Type: wire.TypeCNAME, Class: wire.ClassIN, TTL: 300, RDATA: [][]byte{[]byte(wire.MustName("old.example"))},
+	}}}, testNow)
+	r.put(t, answerA("old.example", 10, wire.Insecure), testNow-100)
+	for _, name := range []string{"old.example", "alias.example"} {
+		q := question{name: wire.MustName(name), t: wire.TypeA}
+		r.keepFailure(q, newFailure(wire.EDENoReachable, "example.: nobody answers"), testNow, r.cache.Epoch())
+	}
+	m := msg("alias.example.", dns.TypeA)
+	m.SetEdns0(1232, false)
+	got := askHandler(t, r, w, m)
+	if got == nil || len(got.Answer) != 3 || ede(got) != dns.ExtendedErrorCodeStaleAnswer {
+		t.Fatalf("got %v", got)
+	}
+	for _, rr := range got.Answer {
+		if rr.Header().Ttl > 30 {
+			t.Errorf("TTL above 30: %v", rr)
+		}
+	}
+}
+
 func hitBatch(t testing.TB, r *Resolver, n int) ([]serve.Exchange, []serve.Result) {
 	batch := make([]serve.Exchange, n)
 	for i := range batch {

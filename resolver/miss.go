@@ -57,7 +57,7 @@ func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client,
 	if r.answerCached(x, c, &key, now) {
 		return
 	}
-	stale := r.staleAnswer(q, &key, now)
+	stale := r.staleAnswer(&key, now)
 	wait, cancel := context.WithTimeout(ctx, r.config.Patience)
 	defer cancel()
 	var res *result
@@ -96,24 +96,6 @@ func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, no
 		r.respond(x, &c.query, e, now, how == lookupStale, &c.writer)
 	}
 	return how != lookupMiss
-}
-
-// staleAnswer returns a copy of expired data that may be served in need, or nil. The denial of the
-// name is the later of the two where both are there: a positive answer would have taken it away.
-func (r *Resolver) staleAnswer(q *wire.Query, key *cache.Key, now uint32) entry.Entry {
-	if r.config.StaleTTL == 0 {
-		return nil
-	}
-	buf := scratch.Get().(*[]byte)
-	defer scratch.Put(buf)
-	denial := key.With(entry.KindDenial, wire.TypeNone)
-	if e, ok := r.cache.Lookup(&denial, now, *buf); ok {
-		return append(entry.Entry(nil), e...)
-	}
-	if e, ok := r.cache.Lookup(key, now, *buf); ok {
-		return append(entry.Entry(nil), e...)
-	}
-	return nil
 }
 
 // resolveFor returns the result of the question's flight, which this goroutine leads where there is
@@ -180,7 +162,7 @@ func (r *Resolver) Shed(x *serve.Exchange) {
 	r.stats.shed.Add(1)
 	now := r.now()
 	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
-	if e := r.staleAnswer(q, &key, now); e != nil {
+	if e := r.staleAnswer(&key, now); e != nil {
 		r.respond(x, q, e, now, true, &c.writer)
 		return
 	}

@@ -162,6 +162,8 @@ func (r *Resolver) find(q *wire.Query, key *cache.Key, now uint32, found, other 
 			return nil, lookupMiss
 		case stale != nil && r.config.StaleTTL > 0 && !validation(code):
 			return stale, lookupStale
+		case !validation(code) && r.hasAlias(key, now, found):
+			return nil, lookupMiss // a chain that fails further on: stale links may make it whole
 		}
 		return e, lookupHit
 	}
@@ -179,4 +181,14 @@ func (r *Resolver) verified(x *serve.Exchange, q *wire.Query, now uint32) bool {
 	}
 	c, ok := q.EDNS.Option(wire.OptionCookie)
 	return ok && r.cookies.valid(c, x.Client.Addr(), now)
+}
+
+// hasAlias says whether the cache holds an alias of the key's name, of any age.
+func (r *Resolver) hasAlias(key *cache.Key, now uint32, buf []byte) bool {
+	if r.config.StaleTTL == 0 {
+		return false
+	}
+	k := key.With(entry.KindAnswer, wire.TypeCNAME)
+	e, ok := r.cache.Lookup(&k, now, buf)
+	return ok && e.HasAlias()
 }

@@ -38,7 +38,7 @@ type Config struct {
 type Iterator struct {
 	config  Config
 	primers primers
-	zones   zones
+	vain    vain
 	stats   stats
 }
 
@@ -65,7 +65,6 @@ func New(config Config) *Iterator {
 	}
 	it := &Iterator{config: config}
 	it.primers.init()
-	it.zones.init()
 	return it
 }
 

@@ -101,8 +101,10 @@ func (s *server) rto(recursive bool) time.Duration {
 		t = max(t, minRecursiveRTO)
 	}
 	switch {
+	case s.fails == 0:
 	case s.fails < deadAfter:
-		t <<= s.fails
+		// RFC 6298 §5.7: what was measured before a timeout says little of the time behind it.
+		t = max(t, unknownRTO) << s.fails
 	case s.fails%4 == 2:
 		t = max(t, unknownRTO) << 2
 	default:

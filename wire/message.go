@@ -61,14 +61,13 @@ func (m *Message) Parse(pkt []byte) error {
 }
 
 func (m *Message) parseQuestion(off int, first bool) (int, error) {
-	end, err := NameEnd(m.Bytes, off)
-	if err != nil || end+4 > len(m.Bytes) {
+	n, end, ok := walkName(m.Bytes, off)
+	if !ok || end+4 > len(m.Bytes) {
 		return 0, ErrFormat
 	}
 	if first {
-		var scratch [MaxNameLen + 1]byte
-		b, _, err := AppendName(scratch[:0], m.Bytes, off)
-		if err != nil || len(b) != end-off {
+		// Nothing lies before the first QNAME that it could point to.
+		if n != end-off {
 			return 0, ErrFormat
 		}
 		m.QType = Type(binary.BigEndian.Uint16(m.Bytes[end:]))
@@ -79,9 +78,8 @@ func (m *Message) parseQuestion(off int, first bool) (int, error) {
 }
 
 func (m *Message) parseRecord(off int, s Section) (int, error) {
-	var scratch [MaxNameLen + 1]byte
-	name, end, err := AppendName(scratch[:0], m.Bytes, off)
-	if err != nil || end+10 > len(m.Bytes) {
+	n, end, ok := walkName(m.Bytes, off)
+	if !ok || end+10 > len(m.Bytes) {
 		return 0, ErrFormat
 	}
 	h := m.Bytes[end : end+10]
@@ -99,9 +97,9 @@ func (m *Message) parseRecord(off int, s Section) (int, error) {
 		return 0, ErrFormat
 	}
 	if r.Type == TypeOPT {
-		return next, m.parseOPT(&r, s, len(name) == 1)
+		return next, m.parseOPT(&r, s, n == 1)
 	}
-	// RFC 2136 §2.4: only classes NONE and ANY go with an empty RDATA; here a known type is whole.
+	var err error
 	if r.compressed, err = checkRDATA(m.Bytes, r.Type, end+10, next); err != nil {
 		return 0, ErrFormat
 	}
@@ -139,23 +137,30 @@ func (m *Message) QNameBytes() []byte {
 	return m.Bytes[HeaderSize:m.qnameEnd]
 }
 
+// QName returns the QNAME, borrowed from the packet; "" where there is no question.
+func (m *Message) QName() Name { return BorrowName(m.QNameBytes()) }
+
 // Section returns the records of one section.
 func (m *Message) Section(s Section) []Record {
-	i := 0
-	for i < len(m.Records) && m.Records[i].Section < s {
-		i++
-	}
-	j := i
-	for j < len(m.Records) && m.Records[j].Section == s {
-		j++
-	}
-	return m.Records[i:j]
+	first, last := m.sectionBounds(s)
+	return m.Records[first:last]
 }
 
-// Owner returns a record's owner as a new Name.
+func (m *Message) sectionBounds(s Section) (first, last int) {
+	for first < len(m.Records) && m.Records[first].Section < s {
+		first++
+	}
+	last = first
+	for last < len(m.Records) && m.Records[last].Section == s {
+		last++
+	}
+	return first, last
+}
+
+// Owner returns a record's owner. It borrows the packet where the name lies there in one piece.
 func (m *Message) Owner(r *Record) Name {
-	n, _, _ := ReadName(m.Bytes, int(r.owner))
-	return n
+	var s slab
+	return s.name(m.Bytes, int(r.owner))
 }
 
 // AppendOwner appends a record's owner, uncompressed.
@@ -167,9 +172,6 @@ func (m *Message) AppendOwner(dst []byte, r *Record) []byte {
 // RDATA returns a record's RDATA with names uncompressed. It borrows the packet where nothing had
 // to be expanded.
 func (m *Message) RDATA(r *Record) []byte {
-	b := m.Bytes[r.rdata : int(r.rdata)+int(r.rdataLen) : int(r.rdata)+int(r.rdataLen)]
-	if !r.compressed {
-		return b
-	}
-	return appendRDATA(make([]byte, 0, len(b)+64), m.Bytes, r.Type, int(r.rdata), int(r.rdata)+len(b))
+	var s slab
+	return s.rdata(m, r)
 }

@@ -246,7 +246,7 @@ func (n Name) Suffix(labels int) Name {
 
 // IsSubdomainOf says whether n is at or below zone.
 func (n Name) IsSubdomainOf(zone Name) bool {
-	for len(n) > len(zone) {
+	for len(n) > len(zone) && n != Root {
 		n = n.Parent()
 	}
 	return n.Equal(zone)
@@ -319,9 +319,12 @@ func (n Name) Prepend(label string) (Name, bool) {
 	return Name(string(rune(len(label)))+label) + n, true
 }
 
-// ReplaceSuffix returns n with its suffix from (which n must be below) replaced by to; ok is false
-// where the result is too long (RFC 6672 §2.2: YXDOMAIN).
+// ReplaceSuffix returns n with its suffix from replaced by to; ok is false where n is not at or below
+// from or the result is too long (RFC 6672 §2.2: YXDOMAIN).
 func (n Name) ReplaceSuffix(from, to Name) (Name, bool) {
+	if !n.IsSubdomainOf(from) {
+		return "", false
+	}
 	head := n[:len(n)-len(from)]
 	if len(head)+len(to) > MaxNameLen {
 		return "", false
@@ -348,44 +351,105 @@ func NameEnd(pkt []byte, off int) (int, error) {
 	return 0, ErrName
 }
 
-// AppendName appends the possibly compressed name at off, uncompressed, and returns the offset
-// behind it in pkt. Pointers must point to before the name they are in (RFC 1035 §4.1.4: a prior
-// occurrence), so that the walk ends.
-func AppendName(dst, pkt []byte, off int) (out []byte, end int, err error) {
-	start := len(dst)
+// walkName checks the possibly compressed name at off and returns how long it is uncompressed and
+// the offset behind it in pkt. Pointers must lead to before the name they are in (RFC 1035 §4.1.4:
+// a prior occurrence), so that the walk ends.
+func walkName(pkt []byte, off int) (n, end int, ok bool) {
 	limit, pointers := off, 0
 	for off < len(pkt) {
 		c := int(pkt[off])
 		switch {
 		case c == 0:
-			dst = append(dst, 0)
-			if len(dst)-start > MaxNameLen {
-				return dst[:start], 0, ErrName
-			}
 			if end == 0 {
 				end = off + 1
 			}
-			return dst, end, nil
+			return n + 1, end, true
 		case c <= MaxLabelLen:
-			if off+1+c > len(pkt) || len(dst)-start+1+c >= MaxNameLen {
-				return dst[:start], 0, ErrName
-			}
-			dst = append(dst, pkt[off:off+1+c]...)
 			off += 1 + c
+			if n += 1 + c; n >= MaxNameLen {
+				return 0, 0, false
+			}
 		case c >= 0xC0 && off+2 <= len(pkt):
 			target := c&0x3F<<8 | int(pkt[off+1])
 			if pointers++; target >= limit || pointers > maxPointers {
-				return dst[:start], 0, ErrName
+				return 0, 0, false
 			}
 			if end == 0 {
 				end = off + 2
 			}
 			off, limit = target, target
 		default:
-			return dst[:start], 0, ErrName
+			return 0, 0, false
 		}
 	}
-	return dst[:start], 0, ErrName
+	return 0, 0, false
+}
+
+// AppendName appends the possibly compressed name at off, uncompressed, and returns the offset
+// behind it in pkt. What it believes of pointers walkName says.
+func AppendName(dst, pkt []byte, off int) (out []byte, end int, err error) {
+	_, end, ok := walkName(pkt, off)
+	if !ok {
+		return dst, 0, ErrName
+	}
+	for {
+		c := int(pkt[off])
+		switch {
+		case c == 0:
+			return append(dst, 0), end, nil
+		case c <= MaxLabelLen:
+			dst = append(dst, pkt[off:off+1+c]...)
+			off += 1 + c
+		default:
+			off = c&0x3F<<8 | int(pkt[off+1])
+		}
+	}
+}
+
+// wholeName returns the checked name at off where its octets lie in the packet in one piece, nil where
+// a pointer comes behind a label.
+func wholeName(pkt []byte, off int) []byte {
+	for pkt[off] >= 0xC0 {
+		off = int(pkt[off]&0x3F)<<8 | int(pkt[off+1])
+	}
+	for end := off; ; {
+		switch c := int(pkt[end]); {
+		case c == 0:
+			return pkt[off : end+1 : end+1]
+		case c > MaxLabelLen:
+			return nil
+		default:
+			end += 1 + c
+		}
+	}
+}
+
+// sameName compares two checked names without ASCII case.
+func sameName(pkt []byte, a, b int) bool {
+	for {
+		a, b = followPointers(pkt, a), followPointers(pkt, b)
+		if a == b {
+			return true
+		}
+		n := int(pkt[a])
+		if n != int(pkt[b]) {
+			return false
+		}
+		if n == 0 {
+			return true
+		}
+		if !EqualFold(pkt[a+1:a+1+n], pkt[b+1:b+1+n]) {
+			return false
+		}
+		a, b = a+1+n, b+1+n
+	}
+}
+
+func followPointers(pkt []byte, off int) int {
+	for pkt[off] >= 0xC0 {
+		off = int(pkt[off]&0x3F)<<8 | int(pkt[off+1])
+	}
+	return off
 }
 
 // ReadName is AppendName into a new Name.

@@ -14,7 +14,7 @@ type Query struct {
 
 	qnameEnd int // offset behind the QNAME, 0 where there is no question
 	nameLen  int
-	name     [MaxNameLen + 1]byte // canonical QNAME
+	name     [MaxNameLen + 1]byte // canonical QNAME; a multiple of 8 for foldName
 }
 
 // Verdict is what the shape of a query alone decides.
@@ -38,7 +38,7 @@ const maxQueryAdditional = 3
 // fields hold; question and EDNS hold as far as they could be read.
 func (q *Query) Parse(pkt []byte) Verdict {
 	q.Bytes, q.qnameEnd, q.nameLen, q.EDNS = pkt, 0, 0, EDNS{}
-	q.QType, q.QClass = 0, 0
+	q.QType, q.QClass, q.ID, q.Flags = 0, 0, 0, 0
 	// A response, or what has no header, is never answered: two servers would answer each other.
 	if len(pkt) < HeaderSize || pkt[2]&0x80 != 0 {
 		return QueryDrop
@@ -50,8 +50,8 @@ func (q *Query) Parse(pkt []byte) Verdict {
 	}
 	off := HeaderSize
 	qdcount := binary.BigEndian.Uint16(pkt[4:])
-	// RFC 9619 §4: a query of opcode 0 with QDCOUNT above 1 is FORMERR. One with records where only
-	// a response has them is no query we know.
+	// RFC 9619 §4: a query of opcode 0 with QDCOUNT above 1 is FORMERR. RFC 1035 §4.1: answer and
+	// authority are sections of responses; no query of opcode 0 but IXFR has records there.
 	if qdcount > 1 || binary.BigEndian.Uint32(pkt[6:]) != 0 {
 		return QueryFormErr
 	}
@@ -79,28 +79,47 @@ func (q *Query) Parse(pkt []byte) Verdict {
 // where it is malformed. A QNAME has nothing to point back to, so pointers are malformed.
 func (q *Query) parseQuestion() int {
 	pkt, off := q.Bytes, HeaderSize
-	for off < len(pkt) {
+	for {
+		if off >= len(pkt) {
+			return 0
+		}
 		c := int(pkt[off])
-		end := off + 1 + c
-		if c > MaxLabelLen || end > len(pkt) || end-HeaderSize > MaxNameLen {
+		off += 1 + c
+		if c == 0 {
+			break
+		}
+		if c > MaxLabelLen {
 			return 0
 		}
-		if c != 0 {
-			off = end
-			continue
-		}
-		if end+4 > len(pkt) {
-			return 0
-		}
-		for i, b := range pkt[HeaderSize:end] {
-			q.name[i] = lower(b)
-		}
-		q.nameLen, q.qnameEnd = end-HeaderSize, end
-		q.QType = Type(binary.BigEndian.Uint16(pkt[end:]))
-		q.QClass = Class(binary.BigEndian.Uint16(pkt[end+2:]))
-		return end + 4
 	}
-	return 0
+	if off > HeaderSize+MaxNameLen || off+4 > len(pkt) {
+		return 0
+	}
+	q.nameLen, q.qnameEnd = off-HeaderSize, off
+	foldName(&q.name, pkt[HeaderSize:off])
+	q.QType = Type(binary.BigEndian.Uint16(pkt[off:]))
+	q.QClass = Class(binary.BigEndian.Uint16(pkt[off+2:]))
+	return off + 4
+}
+
+// foldName copies a name in canonical case, eight octets at a time.
+func foldName(dst *[MaxNameLen + 1]byte, name []byte) {
+	i := 0
+	for ; i+8 <= len(name); i += 8 {
+		binary.LittleEndian.PutUint64(dst[i:], fold8(binary.LittleEndian.Uint64(name[i:])))
+	}
+	for ; i < len(name); i++ {
+		dst[i] = lower(name[i])
+	}
+}
+
+// fold8 is lower for each octet of x. Added to the lower seven bits of an octet, the first number
+// sets the eighth from 'A' on, the second from behind 'Z' on.
+func fold8(x uint64) uint64 {
+	const each = 0x0101010101010101
+	low := x & (0x7F * each)
+	upper := (low + (0x80-'A')*each) &^ (low + (0x7F-'Z')*each) &^ x & (0x80 * each)
+	return x | upper>>2
 }
 
 // parseAdditional finds the OPT and checks that nothing lies behind the last record.

@@ -87,15 +87,14 @@ func FixedRDATALen(t Type) int {
 // checkRDATA walks the RDATA of pkt[off:end] and says whether its known fields fit it exactly.
 // compressed tells whether some name in it holds a pointer.
 func checkRDATA(pkt []byte, t Type, off, end int) (compressed bool, err error) {
-	var scratch [MaxNameLen + 1]byte
 	for _, f := range layoutOf(t) {
 		switch f {
 		case compressible, plainName:
-			b, e, err := AppendName(scratch[:0], pkt[:end], off)
-			if err != nil {
-				return false, err
+			n, e, ok := walkName(pkt[:end], off)
+			if !ok {
+				return false, ErrName
 			}
-			compressed = compressed || len(b) != e-off
+			compressed = compressed || n != e-off
 			off = e
 		case charString:
 			if off >= end {

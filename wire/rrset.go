@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/maphash"
+	"math/bits"
 )
 
 // Status is the security status of data (RFC 4035 §4.3). Unchecked data has not been judged.
@@ -20,11 +22,14 @@ const (
 
 // String returns the status as a word.
 func (s Status) String() string {
+	if s > Indeterminate {
+		return "unknown"
+	}
 	return [...]string{"unchecked", "insecure", "secure", "bogus", "indeterminate"}[s]
 }
 
 // RRset is the records of one owner and type, with the signatures that cover them. It is immutable
-// once made; its RDATA may borrow the packet it came in, which is never written again.
+// once made; its owner and RDATA may borrow the packet they came in, which is never written again.
 type RRset struct {
 	Owner  Name
 	Type   Type
@@ -67,127 +72,308 @@ func CoveredType(rrsig []byte) Type {
 // section attached; a signature of what is not there becomes an RRset of type RRSIG. Records of a
 // class that is not the question's and duplicates are left out.
 func (m *Message) RRsets(s Section) ([]RRset, error) {
-	records := m.Section(s)
-	if len(records) == 0 {
+	first, last := m.sectionBounds(s)
+	if first == last {
 		return nil, nil
 	}
-	g := grouper{m: m, sets: make([]RRset, 0, min(len(records), 8))}
-	for i := range records {
-		if r := &records[i]; r.Type != TypeRRSIG {
-			if err := g.add(r, r.Type); err != nil {
-				return nil, err
-			}
-		}
-	}
-	data := len(g.sets)
-	for i := range records {
-		if r := &records[i]; r.Type == TypeRRSIG {
-			if err := g.sign(r, data); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return g.sets, nil
+	var few scratch
+	g := newGrouper(&few, len(m.Records))
+	g.group(m, first, last)
+	return g.make(m, first, last)
 }
 
-// grouper finds the RRset of a record: the last one used, then a scan, then past a few an index,
-// so that a message of thousands of owners costs linear work.
+// Response fills r with the message's question, RCODE and RRsets, as RRsets gives them. It takes few
+// allocations however many RRsets there are.
+func (m *Message) Response(r *Response) error {
+	*r = Response{QName: m.QName(), QType: m.QType, RCODE: m.RCODE(), AA: m.Has(FlagAA)}
+	if len(m.Records) == 0 {
+		return nil
+	}
+	var few scratch
+	g := newGrouper(&few, len(m.Records))
+	var ends [3]int
+	for s := Answer; s <= Additional; s++ {
+		first, last := m.sectionBounds(s)
+		g.group(m, first, last)
+		ends[s] = g.n
+	}
+	sets, err := g.make(m, 0, len(m.Records))
+	if err != nil {
+		return err
+	}
+	r.Answer = sets[:ends[0]:ends[0]]
+	r.Authority = sets[ends[0]:ends[1]:ends[1]]
+	r.Additional = sets[ends[1]:]
+	return nil
+}
+
+// group is the records that make an RRset: which is the first, how many of data and of RRSIGs.
+type group struct {
+	typ        Type
+	first      uint16
+	data, sigs uint16
+}
+
+// A grouper first finds for each record the RRset it belongs to: the one before, then a scan, then
+// past a few an index, so that a message of thousands of owners costs linear work. Only then, all
+// counted, are the RRsets made.
 type grouper struct {
-	m     *Message
-	sets  []RRset
-	last  int
-	index map[string]int
-	key   []byte
+	groups []group   // room for one a record
+	n      int       // how many there are
+	begin  int       // the first of the section at hand
+	place  []uint16  // the group of each record; noGroup for none
+	last   int       // the group of the record before
+	index  hashIndex // of the section's groups, once there are more than scanLimit
 }
 
-const scanLimit = 16
+// fewRecords is what a usual message has at most: up to that no scratch memory is allocated.
+const fewRecords = 24
 
-func (g *grouper) add(r *Record, t Type) error {
-	if g.m.QDCount > 0 && r.Class != g.m.QClass {
-		return nil
+// scratch is what a grouper works in. It lies on the caller's stack.
+type scratch struct {
+	groups [fewRecords]group
+	places [fewRecords]uint16
+}
+
+func newGrouper(s *scratch, records int) grouper {
+	if records <= fewRecords {
+		return grouper{groups: s.groups[:], place: s.places[:records]}
 	}
-	var buf [MaxNameLen + 1]byte
-	owner := g.m.AppendOwner(buf[:0], r)
-	i := g.find(owner, t)
-	if i < 0 {
-		i = len(g.sets)
-		g.sets = append(g.sets, RRset{Owner: g.name(owner), Type: t, Class: r.Class, TTL: r.TTL})
-		if g.index != nil {
-			g.index[string(g.indexKey(owner, t))] = i
+	return grouper{groups: make([]group, records), place: make([]uint16, records)}
+}
+
+const (
+	scanLimit = 16
+	noGroup   = 0xFFFF
+)
+
+// group finds the groups of the records of one section: of data first, then the RRSIGs.
+func (g *grouper) group(m *Message, first, last int) {
+	g.begin, g.last, g.index = g.n, g.n, hashIndex{}
+	for i := first; i < last; i++ {
+		r := &m.Records[i]
+		g.place[i] = noGroup
+		if r.Type != TypeRRSIG && m.takes(r) {
+			g.data(m, i)
 		}
 	}
-	g.last = i
-	set := &g.sets[i]
-	set.TTL = min(set.TTL, r.TTL)
-	return appendUnique(&set.RDATA, g.m.RDATA(r))
+	signed := g.n
+	for i := first; i < last; i++ {
+		r := &m.Records[i]
+		if r.Type != TypeRRSIG || !m.takes(r) {
+			continue
+		}
+		at := g.find(m, r, CoveredType(m.Bytes[r.rdata:]))
+		if at < 0 || at >= signed {
+			g.data(m, i)
+			continue
+		}
+		g.groups[at].sigs++
+		g.place[i], g.last = uint16(at), at
+	}
 }
 
-func (g *grouper) sign(r *Record, data int) error {
-	if g.m.QDCount > 0 && r.Class != g.m.QClass {
-		return nil
+// data puts a record to the group of its own type.
+func (g *grouper) data(m *Message, record int) {
+	r := &m.Records[record]
+	at := g.find(m, r, r.Type)
+	if at < 0 {
+		at = g.n
+		g.n++
+		g.groups[at] = group{typ: r.Type, first: uint16(record)}
+		if g.index.slots != nil {
+			g.index.add(m.hash(r, r.Type), at)
+		}
 	}
-	var buf [MaxNameLen + 1]byte
-	owner := g.m.AppendOwner(buf[:0], r)
-	rdata := g.m.RDATA(r)
-	i := g.find(owner, CoveredType(rdata))
-	if i < 0 || i >= data {
-		return g.add(r, TypeRRSIG)
-	}
-	g.last = i
-	set := &g.sets[i]
-	// RFC 4034 §3: the TTL of an RRSIG must be that of the RRset it covers; the lesser is safe.
-	set.TTL = min(set.TTL, r.TTL)
-	return appendUnique(&set.Sigs, rdata)
+	g.groups[at].data++
+	g.place[record], g.last = uint16(at), at
 }
 
-// name makes the owner's Name, shared with the question or an earlier owner where it is the same.
-func (g *grouper) name(owner []byte) Name {
-	if n := len(g.sets); n > 0 && string(g.sets[n-1].Owner) == string(owner) {
-		return g.sets[n-1].Owner
-	}
-	return Name(owner)
-}
+// takes says whether a record is of the question's class.
+func (m *Message) takes(r *Record) bool { return m.QDCount == 0 || r.Class == m.QClass }
 
-func (g *grouper) find(owner []byte, t Type) int {
-	if g.last < len(g.sets) && g.sets[g.last].Type == t && EqualFold(g.sets[g.last].Owner, owner) {
+// find returns the section's group of a record's owner and this type, below 0 where there is none.
+func (g *grouper) find(m *Message, r *Record, t Type) int {
+	if g.last < g.n && g.has(m, g.last, r, t) {
 		return g.last
 	}
-	if len(g.sets) <= scanLimit {
-		for i := range g.sets {
-			if g.sets[i].Type == t && EqualFold(g.sets[i].Owner, owner) {
+	if g.n-g.begin <= scanLimit {
+		for i := g.begin; i < g.n; i++ {
+			if g.has(m, i, r, t) {
 				return i
 			}
 		}
 		return -1
 	}
-	if g.index == nil {
-		g.index = make(map[string]int, 2*scanLimit)
-		for i := range g.sets {
-			g.index[string(g.indexKey([]byte(g.sets[i].Owner), g.sets[i].Type))] = i
+	if g.index.slots == nil {
+		g.index.init(len(m.Records))
+		for i := g.begin; i < g.n; i++ {
+			g.index.add(m.hash(&m.Records[g.groups[i].first], g.groups[i].typ), i)
 		}
 	}
-	if i, ok := g.index[string(g.indexKey(owner, t))]; ok {
-		return i
-	}
-	return -1
-}
-
-func (g *grouper) indexKey(owner []byte, t Type) []byte {
-	g.key = binary.BigEndian.AppendUint16(g.key[:0], uint16(t))
-	g.key = AppendCanonical(g.key, owner)
-	return g.key
-}
-
-// appendUnique adds rdata unless it is there (RFC 2181 §5: duplicates are one record).
-func appendUnique(list *[][]byte, rdata []byte) error {
-	for _, have := range *list {
-		if bytes.Equal(have, rdata) {
-			return nil
+	for slot := g.index.first(m.hash(r, t)); ; slot = g.index.next(slot) {
+		if i := g.index.at(slot); i < 0 || g.has(m, i, r, t) {
+			return i
 		}
+	}
+}
+
+// has says whether a group is of a record's owner and this type.
+func (g *grouper) has(m *Message, i int, r *Record, t Type) bool {
+	return g.groups[i].typ == t && sameName(m.Bytes, int(r.owner), int(m.Records[g.groups[i].first].owner))
+}
+
+// hash is that of a record's owner and a type.
+func (m *Message) hash(r *Record, t Type) uint64 {
+	var buf [2 + MaxNameLen + 1]byte
+	key := binary.BigEndian.AppendUint16(buf[:0], uint16(t))
+	key = m.AppendOwner(key, r)
+	return maphash.Bytes(indexSeed, AppendCanonical(key[:0], key))
+}
+
+// A hashIndex finds numbers by hashes: open addressing, at most half full. Its seed is secret, so
+// that nobody can make names that collide.
+type hashIndex struct{ slots []uint16 }
+
+var indexSeed = maphash.MakeSeed()
+
+// init makes room for so many numbers.
+func (x *hashIndex) init(n int) { x.slots = make([]uint16, 1<<bits.Len(uint(2*n))) }
+
+func (x *hashIndex) first(hash uint64) int { return int(hash) & (len(x.slots) - 1) }
+func (x *hashIndex) next(slot int) int     { return (slot + 1) & (len(x.slots) - 1) }
+
+// at returns the number in a slot, below 0 where it is free.
+func (x *hashIndex) at(slot int) int { return int(x.slots[slot]) - 1 }
+
+func (x *hashIndex) add(hash uint64, number int) {
+	slot := x.first(hash)
+	for x.slots[slot] != 0 {
+		slot = x.next(slot)
+	}
+	x.slots[slot] = uint16(number + 1)
+}
+
+// make makes the RRsets of all groups. first and last bound the records that were grouped.
+func (g *grouper) make(m *Message, first, last int) ([]RRset, error) {
+	sets := make([]RRset, g.n)
+	lists := make([][]byte, last-first)
+	var names slab
+	at, large := 0, false
+	for i := range sets {
+		f, r := &g.groups[i], &m.Records[g.groups[i].first]
+		sets[i] = RRset{Owner: names.name(m.Bytes, int(r.owner)), Type: f.typ, Class: r.Class, TTL: r.TTL}
+		sigs, end := at+int(f.data), at+int(f.data)+int(f.sigs)
+		sets[i].RDATA = lists[at:at:sigs]
+		if f.sigs > 0 {
+			sets[i].Sigs = lists[sigs:sigs:end]
+		}
+		at, large = end, large || max(f.data, f.sigs) > scanLimit
+	}
+	u := uniquer{}
+	if large {
+		u.init(last - first)
+	}
+	for i := first; i < last; i++ {
+		place := g.place[i]
+		if place == noGroup {
+			continue
+		}
+		r, set := &m.Records[i], &sets[place]
+		// RFC 4034 §3: the TTL of an RRSIG must be that of the RRset it covers; the lesser is safe.
+		set.TTL = min(set.TTL, r.TTL)
+		list, tag := &set.RDATA, 2*int(place)
+		if r.Type == TypeRRSIG && set.Type != TypeRRSIG {
+			list, tag = &set.Sigs, tag+1
+		}
+		if err := u.append(list, tag, names.rdata(m, r)); err != nil {
+			return nil, err
+		}
+	}
+	return sets, nil
+}
+
+// A uniquer appends RDATA to lists unless it is there (RFC 2181 §5: duplicates are one record). Of a
+// list that grows long it keeps an index.
+type uniquer struct {
+	index hashIndex
+	added []tagged // what index numbers
+}
+
+// tagged is an RDATA in the list of a number.
+type tagged struct {
+	tag   int
+	rdata []byte
+}
+
+func (u *uniquer) init(n int) {
+	u.index.init(n)
+	u.added = make([]tagged, 0, n)
+}
+
+func (u *uniquer) append(list *[][]byte, tag int, rdata []byte) error {
+	if cap(*list) <= scanLimit {
+		for _, have := range *list {
+			if bytes.Equal(have, rdata) {
+				return nil
+			}
+		}
+	} else if !u.isNew(tag, rdata) {
+		return nil
 	}
 	if len(*list) >= MaxRRsetRecords {
 		return ErrRRsetSize
 	}
 	*list = append(*list, rdata)
 	return nil
+}
+
+func (u *uniquer) isNew(tag int, rdata []byte) bool {
+	hash := maphash.Bytes(indexSeed, rdata) + uint64(tag)*0x9E3779B97F4A7C15
+	for slot := u.index.first(hash); ; slot = u.index.next(slot) {
+		i := u.index.at(slot)
+		if i < 0 {
+			u.index.add(hash, len(u.added))
+			u.added = append(u.added, tagged{tag, rdata})
+			return true
+		}
+		if have := &u.added[i]; have.tag == tag && bytes.Equal(have.rdata, rdata) {
+			return false
+		}
+	}
+}
+
+// A slab holds what had to be expanded, in few allocations. What it gave stays where it is.
+type slab struct{ buf []byte }
+
+// slabSize is the least capacity of a slab in bytes.
+const slabSize = 128
+
+// name returns the checked name at off, borrowed from the packet where it lies there in one piece.
+func (s *slab) name(pkt []byte, off int) Name {
+	if b := wholeName(pkt, off); b != nil {
+		return BorrowName(b)
+	}
+	s.reserve()
+	at := len(s.buf)
+	s.buf, _, _ = AppendName(s.buf, pkt, off)
+	return BorrowName(s.buf[at:len(s.buf):len(s.buf)])
+}
+
+// rdata returns a record's RDATA with names uncompressed, borrowed from the packet where it is.
+func (s *slab) rdata(m *Message, r *Record) []byte {
+	off, end := int(r.rdata), int(r.rdata)+int(r.rdataLen)
+	if !r.compressed {
+		return m.Bytes[off:end:end]
+	}
+	s.reserve()
+	at := len(s.buf)
+	s.buf = appendRDATA(s.buf, m.Bytes, r.Type, off, end)
+	return s.buf[at:len(s.buf):len(s.buf)]
+}
+
+func (s *slab) reserve() {
+	if s.buf == nil {
+		s.buf = make([]byte, 0, slabSize)
+	}
 }

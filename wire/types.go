@@ -176,6 +176,9 @@ const (
 
 // String returns the section's name as RFC 1035 §4.1 spells it.
 func (s Section) String() string {
+	if s > Additional {
+		return "unknown"
+	}
 	return [...]string{"answer", "authority", "additional"}[s]
 }
 

@@ -3,8 +3,10 @@ package resolver
 import (
 	"context"
 	"runtime/debug"
+	"time"
 
 	"bonsai/cache/entry"
+	"bonsai/resolver/iterate"
 	"bonsai/wire"
 )
 
@@ -14,6 +16,7 @@ type refresh struct {
 	name [wire.MaxNameLen]byte
 	n    uint8
 	t    wire.Type
+	cut  bool // the delegation of the name is to be renewed, not an answer
 }
 
 // refreshBelow returns how many seconds before the end an answer of this lifetime is renewed where
@@ -38,6 +41,38 @@ func (r *Resolver) refreshSoon(q *wire.Query) {
 	}
 }
 
+// renewCutSoon queues the renewal of a delegation in use whose lease ends soon. Only the parent can
+// renew it. One that is queued already is not queued again.
+func (r *Resolver) renewCutSoon(zone wire.Name) {
+	if _, queued := r.renewing.LoadOrStore(zone, true); queued {
+		return
+	}
+	f := refresh{cut: true}
+	f.n = uint8(copy(f.name[:], zone))
+	select {
+	case r.refreshes <- f:
+	default:
+		r.renewing.Delete(zone)
+		r.stats.refreshesDropped.Add(1)
+	}
+}
+
+// renewCut asks the parent for a delegation again. Where that fails the zone stays marked for a
+// while, so that it is not tried with every query.
+func (r *Resolver) renewCut(zone wire.Name) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.config.Patience)
+	defer cancel()
+	t := r.newTree()
+	r.stats.refreshes.Add(1)
+	task := iterate.Task{Source: t, Budget: t.budget, Epoch: r.cache.Epoch()}
+	if err := r.iterator.Renew(ctx, &task, zone); err != nil {
+		r.log.Debug("delegation not renewed", "zone", zone.String(), "reason", err)
+		time.AfterFunc(refreshTTL*time.Second, func() { r.renewing.Delete(zone) })
+		return
+	}
+	r.renewing.Delete(zone)
+}
+
 // maxRefreshing bounds the refreshes under way at once.
 const maxRefreshing = 32
 
@@ -56,20 +91,28 @@ func (r *Resolver) refresher() {
 			}
 			r.wait.Go(func() {
 				defer func() { <-slots }()
+				defer r.survive()
+				if f.cut {
+					r.renewCut(wire.Name(f.name[:f.n]))
+					return
+				}
 				r.renew(question{name: wire.Name(f.name[:f.n]), t: f.t})
 			})
 		}
 	}
 }
 
+// survive keeps a fault in the background from ending the service. It is counted and logged with its
+// stack: it is always a defect.
+func (r *Resolver) survive() {
+	if fault := recover(); fault != nil {
+		r.stats.panics.Add(1)
+		r.log.Error("internal error", "fault", fault, "stack", string(debug.Stack()))
+	}
+}
+
 // renew asks again for the links of an answer that are about to expire.
 func (r *Resolver) renew(q question) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			r.stats.panics.Add(1)
-			r.log.Error("internal error", "fault", fault, "stack", string(debug.Stack()))
-		}
-	}()
 	ctx, cancel := context.WithTimeout(r.ctx, r.config.Patience)
 	defer cancel()
 	t := r.newTree()

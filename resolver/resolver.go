@@ -63,6 +63,7 @@ type Resolver struct {
 	flights   flights
 	cookies   cookieKey
 	refreshes chan refresh
+	renewing  sync.Map // zones whose delegations are queued for renewal
 	stats     stats
 
 	ctx    context.Context // of all resolutions; done when the Resolver is closed
@@ -108,6 +109,7 @@ func New(config Config) (*Resolver, error) {
 	r.cookies.init()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	config.Cuts.Cache = r.cache
+	config.Cuts.Renew = r.renewCutSoon
 	r.cuts = zonecut.New(config.Cuts)
 	config.Iterate.Exchange = r.exchange
 	config.Iterate.Cuts = r.cuts

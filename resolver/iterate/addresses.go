@@ -78,8 +78,12 @@ func (r *resolution) nextLookup() (lookup, bool) {
 	if len(p.silent) == 0 && r.trouble.count[troubleNetwork] == 0 && len(p.avoid) == 0 {
 		return lookup{}, false
 	}
+	open := []way{fromCuts, fromSource, fromParent}
+	if r.cut.Asked {
+		open = open[:2]
+	}
 	for i := range p.servers {
-		if l, ok := r.nextWay(i, fromCuts, fromSource, fromParent); ok && p.extra < maxExtra {
+		if l, ok := r.nextWay(i, open...); ok && p.extra < maxExtra {
 			p.extra++
 			return l, true
 		}
@@ -96,10 +100,9 @@ func (r *resolution) nextWay(server int, ways ...way) (lookup, bool) {
 			continue
 		}
 		for _, f := range r.families() {
-			if s.done[f][w] || s.known[f] && w != fromNewCuts || w == fromParent && r.vain.recent(s.name, f) {
-				continue
+			if !s.done[f][w] && (!s.known[f] || w == fromNewCuts) {
+				return lookup{server, f, w}, true
 			}
-			return lookup{server, f, w}, true
 		}
 	}
 	return lookup{}, false
@@ -143,7 +146,12 @@ func (r *resolution) lookUp(l lookup) bool {
 		found := r.lookUpParent(l)
 		if !found {
 			r.pool.missed += pointsAbsent
-			r.vain.add(r.pool.servers[l.server].name, l.family)
+		}
+		if !r.cut.Asked {
+			cut := *r.cut
+			cut.Asked = true
+			r.config.Cuts.Amend(&cut, r.config.Now(), r.task.Epoch)
+			r.cut = &cut
 		}
 		return found
 	}

@@ -30,6 +30,9 @@ func (c class) String() string {
 	}[c]
 }
 
+// isUseless says whether a response of the class says nothing of the zone.
+func (c class) isUseless() bool { return c >= isRecursive }
+
 // kind returns what a response is if it is believed.
 func (s *said) kind() Kind {
 	switch {

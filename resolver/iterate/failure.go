@@ -27,6 +27,7 @@ type trouble struct {
 	count   [troubleKinds]int
 	last    netip.AddrPort
 	err     error // of the last lookup of an address
+	held    bool  // nobody was asked, for all refused lately
 	limited bool  // a limit kept addresses from being looked up
 	told    []string
 }
@@ -101,10 +102,23 @@ func (r *resolution) fail(err error) step {
 	}
 	if r.cut != nil {
 		f.Zone = r.cut.Zone
+		if !f.Budget {
+			r.rememberFailure()
+		}
 	}
 	f.Text = failureText(f.Zone, why, t.told)
 	r.failure = f
 	return nil
+}
+
+// rememberFailure tells the zones what the whole resolution met, if it was of one sort.
+func (r *resolution) rememberFailure() {
+	n := &r.trouble.count
+	silent, refused := n[troubleTimeout]+n[troubleNetwork], n[troubleLame]
+	if n[troubleServer] > 0 || (silent > 0) == (refused > 0) || r.trouble.held {
+		return
+	}
+	r.zones.failed(r.cut.Zone, silent > 0)
 }
 
 // failureText says what was tried, at most maxText bytes of it.

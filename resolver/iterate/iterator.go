@@ -38,7 +38,7 @@ type Config struct {
 type Iterator struct {
 	config  Config
 	primers primers
-	vain    vain
+	zones   zones
 	stats   stats
 }
 
@@ -65,6 +65,7 @@ func New(config Config) *Iterator {
 	}
 	it := &Iterator{config: config}
 	it.primers.init()
+	it.zones.init()
 	return it
 }
 

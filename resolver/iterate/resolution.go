@@ -47,7 +47,8 @@ type resolution struct {
 
 	spare     *Result // what is better than nothing
 	spareRank rank
-	empties   int // responses that said nothing at all
+	empties   int  // responses that said nothing at all
+	wasSilent bool // so were all servers of the cut, the last time
 	trouble   trouble
 
 	result  *Result
@@ -102,6 +103,14 @@ func (r *resolution) parentSide() bool { return r.qtype == wire.TypeDS || r.rene
 func (r *resolution) enterCut() step {
 	r.pool = newPool(r.cut, r.avoid, r.config.Exchange)
 	r.spare, r.spareRank, r.empties, r.trouble = nil, 0, 0, trouble{}
+	held, silent := r.zones.look(r.cut.Zone)
+	if held && !r.cut.First {
+		r.trouble.told = []string{"its servers have refused all lately"}
+		r.trouble.count[troubleLame]++
+		r.trouble.held = true
+		return r.fail(nil)
+	}
+	r.wasSilent = silent
 	if isConfigured(r.cut) {
 		return (*resolution).findConfigured
 	}
@@ -208,6 +217,9 @@ func (r *resolution) classify() step {
 	r.said = *s
 	c := r.said.classify(r.cut.Zone, r.asked, r.cut.Forward)
 	r.note(c.String())
+	if !c.isUseless() {
+		r.zones.answered(r.cut.Zone)
+	}
 	if c == isReferral {
 		return (*resolution).followReferral
 	}
@@ -284,7 +296,7 @@ func (r *resolution) nextRound() step {
 // maxRounds and maxFailed bound how often one cut's servers are asked in vain. A name server's
 // address is worth less than a client's answer, for there are other name servers.
 func (r *resolution) maxRounds() int {
-	if r.task.Depth > 0 {
+	if r.task.Depth > 0 || r.wasSilent {
 		return 2
 	}
 	return 3

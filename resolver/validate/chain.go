@@ -98,18 +98,25 @@ func (j *judgement) zoneOf(name wire.Name) *state {
 func (j *judgement) keysOf(name wire.Name) state {
 	s := state{name: name, reason: noReason}
 	f, err := j.fetch(name, wire.TypeDNSKEY)
-	if s.standing = fetchedStanding(f, err); s.standing != zoneSecure {
-		s.reason = j.fetchReason(f, err, name, wire.TypeDNSKEY)
-		return s
-	}
-	for i := range f.Answer {
-		if set := &f.Answer[i]; set.Is(name, wire.TypeDNSKEY) && set.Status == wire.Secure {
-			s.keys = j.v.keysIn(set)
+	s.standing = fetchedStanding(f, err)
+	var keys *wire.RRset
+	if s.standing == zoneSecure || s.standing == zoneBogus {
+		for i := range f.Answer {
+			if set := &f.Answer[i]; set.Is(name, wire.TypeDNSKEY) {
+				keys = set
+			}
+		}
+		if keys == nil {
+			s.standing = zoneBogus
+			s.reason = because(wire.EDEDNSKEYMissing, name, "there is a DS and no DNSKEY")
 			return s
 		}
 	}
-	s.standing = zoneBogus
-	s.reason = because(wire.EDEDNSKEYMissing, name, "there is a DS and no DNSKEY")
+	if s.standing != zoneSecure {
+		s.reason = j.fetchReason(f, err, name, wire.TypeDNSKEY)
+		return s
+	}
+	s.keys = j.v.keysIn(keys)
 	return s
 }
 
@@ -330,7 +337,7 @@ func (j *judgement) judgeKeys(set *wire.RRset, point wire.Name) finding {
 	switch {
 	case len(trusted) > 0:
 		f.reason.clock = t.clock(len(set.Sigs))
-	case t.spent || t.failed > 0:
+	case t.spent:
 	case zoneKeys:
 		f.reason = because(wire.EDEDNSKEYMissing, zone, "no DNSKEY matches a DS or trust anchor")
 	default:

@@ -404,14 +404,18 @@ func (j *judgement) proveDenial(name wire.Name) {
 
 // contradiction says how a proof does not fit the RCODE; "" where it does.
 func (j *judgement) contradiction(p *proof) string {
-	switch {
-	case j.r.RCODE == wire.RCODENXDomain && p.denial == NoData && p.optOut:
-		return "NXDOMAIN, and the wildcard is not denied"
-	case j.r.RCODE != wire.RCODENXDomain && p.denial == NXDomain && p.optOut && j.r.QType == wire.TypeDS:
-		// RFC 5155 §8.6: an opt-out span that covers the name proves that it has no DS; that it also
-		// covers the wildcard, as in a small zone, denies no unsigned delegation.
+	if j.r.RCODE == wire.RCODENXDomain {
+		if p.denial == NoData && p.optOut {
+			return "NXDOMAIN, and the wildcard is not denied"
+		}
+		return ""
+	}
+	if p.denial == NXDomain && p.optOut {
+		// RFC 5155 §8.6: an opt-out span that covers the next closer name leaves room for an unsigned
+		// delegation there. That it covers the wildcard as well, as in a small zone, denies none.
 		p.denial = NoData
-	case j.r.RCODE != wire.RCODENXDomain && p.denial == NXDomain && !p.compact:
+	}
+	if p.denial == NXDomain && !p.compact {
 		return "NODATA, and the name is proven not to exist"
 	}
 	return ""

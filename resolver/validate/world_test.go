@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto"
 	"crypto/sha1"
-	"encoding/base32"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"sort"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 
@@ -586,9 +585,6 @@ func (w *world) judged(name, t string, config Config) *Fetched {
 	return f
 }
 
-var _ = base32.HexEncoding
-var _ = time.Second
-
 // fresh returns a client with the same keys and nothing else kept.
 func (c *client) fresh() *client { return &client{w: c.w, v: c.v, kept: map[string]*Fetched{}} }
 
@@ -628,3 +624,14 @@ func checkJudged(t testing.TB, f *Fetched, want expectation) {
 		t.Errorf("the weakest RRset is %v, the whole %v", weakest, f.Status)
 	}
 }
+
+func mustBase64(t testing.TB, text string) string {
+	t.Helper()
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func toBase64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

@@ -8,20 +8,44 @@ import (
 	"bonsai/wire"
 )
 
-// grantLen is the length of the RDATA that holds Since and Granted, and of hearsay one octet more. Its
+// grantLen is the length of the RDATA that holds Since and Granted, and flags where there are any. Its
 // type is NULL (RFC 1035 §3.3.10: anything at all), and its owner the parent zone.
 const grantLen = 8
+
+const (
+	flagHearsay = 1 << iota
+	flagAsked
+)
+
+func appendGrant(dst []byte, c *Cut) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, c.Since)
+	dst = binary.BigEndian.AppendUint32(dst, c.Granted)
+	flags := byte(0)
+	if c.Hearsay {
+		flags |= flagHearsay
+	}
+	if c.Asked {
+		flags |= flagAsked
+	}
+	if flags != 0 {
+		dst = append(dst, flags)
+	}
+	return dst
+}
+
+func (c *Cut) takeGrant(rdata []byte) {
+	c.Since, c.Granted = binary.BigEndian.Uint32(rdata), binary.BigEndian.Uint32(rdata[4:])
+	if len(rdata) > grantLen {
+		c.Hearsay = rdata[grantLen]&flagHearsay != 0
+		c.Asked = rdata[grantLen]&flagAsked != 0
+	}
+}
 
 // toContent lays a cut out as an entry.
 func toContent(c *Cut, now uint32) *entry.Content {
 	lease := c.Expires - now
 	ns := wire.RRset{Owner: c.Zone, Type: wire.TypeNS, Class: wire.ClassIN, TTL: lease}
-	grant := make([]byte, 0, grantLen+1)
-	grant = binary.BigEndian.AppendUint32(grant, c.Since)
-	grant = binary.BigEndian.AppendUint32(grant, c.Granted)
-	if c.Hearsay {
-		grant = append(grant, 0)
-	}
+	grant := appendGrant(make([]byte, 0, grantLen+1), c)
 	content := &entry.Content{
 		Kind: entry.KindCut, QName: c.Zone, Lifetime: lease,
 		Authority: make([]wire.RRset, len(c.DS)),
@@ -74,11 +98,9 @@ func fromContent(content *entry.Content, now uint32) *Cut {
 	c := &Cut{
 		Zone:    content.QName.Canonical(),
 		Parent:  grant.Owner.Canonical(),
-		Since:   binary.BigEndian.Uint32(grant.RDATA[0]),
-		Granted: binary.BigEndian.Uint32(grant.RDATA[0][4:]),
-		Hearsay: len(grant.RDATA[0]) > grantLen,
 		Servers: make([]Server, len(content.Answer[0].RDATA)),
 	}
+	c.takeGrant(grant.RDATA[0])
 	for i, name := range content.Answer[0].RDATA {
 		c.Servers[i].Name = wire.Name(name)
 	}

@@ -56,6 +56,9 @@ type Cut struct {
 	// a gap and with at least one server kept. Expires ends it. All are Unix seconds.
 	Granted, Since, Expires uint32
 
+	// Asked says that the parent was asked for glue beyond what its referral brought, and need not be
+	// again while the grant lasts.
+	Asked bool
 	// Hearsay says that a forwarder told of the delegation. It is shown to those who may see the cache,
 	// and never asked.
 	Hearsay bool

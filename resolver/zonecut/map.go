@@ -24,11 +24,13 @@ type Map struct {
 	cache      *cache.Cache
 	configured map[wire.Name]*Configured // the root among them
 	renew      func(zone wire.Name)
+	memos      memos
 }
 
 // New returns a Map over a cache.
 func New(config Config) *Map {
 	m := &Map{cache: config.Cache, configured: make(map[wire.Name]*Configured), renew: config.Renew}
+	m.memos.init()
 	hints := config.Hints
 	if len(hints) == 0 {
 		hints = BuiltinHints()
@@ -146,9 +148,13 @@ func (m *Map) dead(c *Cut, base wire.Name, now uint32) *Cut {
 func (m *Map) baseCut(base *Configured, now uint32) *Cut {
 	if base.Prime {
 		if c := m.load(base.Zone, now); c != nil && c.Parent == c.Zone {
-			c.TCP, c.First = base.TCP, base.First
 			if m.renew != nil && now >= c.Renew() {
 				m.renew(c.Zone)
+			}
+			if base.TCP || base.First {
+				primed := *c
+				primed.TCP, primed.First = base.TCP, base.First
+				return &primed
 			}
 			return c
 		}
@@ -177,8 +183,9 @@ func (m *Map) load(zone wire.Name, now uint32) *Cut {
 	if !ok || e.Expires() <= now {
 		return nil
 	}
-	// What Unpack returns borrows the entry, and the cut outlives the buffer.
-	e = append(entry.Entry(nil), e...)
+	if c := m.memos.get(zone, e, now); c != nil {
+		return c
+	}
 	content, err := e.Unpack(now)
 	if err != nil {
 		return nil
@@ -186,6 +193,7 @@ func (m *Map) load(zone wire.Name, now uint32) *Cut {
 	c := fromContent(content, now)
 	if c != nil {
 		c.Expires = e.Expires()
+		m.memos.put(e, c, now)
 	}
 	return c
 }

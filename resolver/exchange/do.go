@@ -25,11 +25,14 @@ type exchange struct {
 	admittedAt time.Duration
 	start      time.Duration // of the round
 	sent       bool          // the round's query left this machine
+	socket     *socket       // of the round, where it is over UDP
+	spare      *socket       // a record without one
+	believed   bool          // the round's response
 	tcp        bool
 	edns       bool
-	noCookie   bool // the server stumbles over options
-	bareError  bool // a bare header with our ID said FORMERR or NOTIMP
-	doubt      error
+	noCookie   bool  // the server stumbles over options
+	bareError  bool  // a bare header with our ID said FORMERR or NOTIMP
+	doubt      error // what turned the question to TCP where the server did not
 	badCookies int
 	cookie     cookie     // sent with the query
 	from       netip.Addr // that it was sent from
@@ -125,14 +128,21 @@ func (x *exchange) round() (*Reply, verdict, error) {
 		return nil, giveUp, err
 	}
 	x.compose()
-	x.start, x.sent = x.c.now(), false
-	var msg []byte
-	var err error
+	x.start, x.sent, x.believed = x.c.now(), false, false
 	if x.tcp {
-		msg, err = x.askTCP()
-	} else {
-		msg, err = x.askUDP()
+		msg, err := x.askTCP()
+		return x.outcome(msg, err)
 	}
+	msg, err := x.askUDP()
+	r, v, err := x.outcome(msg, err)
+	if x.socket != nil {
+		x.settle(msg, x.believed)
+	}
+	return r, v, err
+}
+
+// outcome judges what came of a query.
+func (x *exchange) outcome(msg []byte, err error) (*Reply, verdict, error) {
 	rtt := x.c.now() - x.start
 	if err != nil {
 		v, err := x.lost(err, rtt)
@@ -140,8 +150,8 @@ func (x *exchange) round() (*Reply, verdict, error) {
 		return nil, v, err
 	}
 	if x.a.Budget != nil {
-		if err := x.a.Budget.Received(len(msg)); err != nil {
-			err = x.fail(ErrBudget, err)
+		if cause := x.a.Budget.Received(len(msg)); cause != nil {
+			err = x.fail(ErrBudget, cause)
 			x.trace(rtt, nil, len(msg), err)
 			return nil, giveUp, err
 		}
@@ -204,6 +214,10 @@ func (x *exchange) lost(err error, waited time.Duration) (verdict, error) {
 		x.tcp = false
 		return tryPlain, x.fail(kind, err)
 	}
+	if x.socket != nil && x.socket.uses > 1 {
+		x.doubt = kind
+		return tryTCP, x.fail(kind, err)
+	}
 	if x.doubt != nil {
 		return giveUp, x.fail(x.doubt, x.fail(kind, err))
 	}
@@ -232,7 +246,8 @@ func (x *exchange) judge(msg []byte, rtt time.Duration) (*Reply, verdict, error)
 		}
 		return nil, tryTCP, x.fail(ErrMalformed, errTruncated)
 	}
-	r := &Reply{Server: x.a.Server, RTT: rtt, TCP: x.tcp, EDNS: x.edns}
+	r := x.c.replies.Get().(*Reply)
+	r.Server, r.RTT, r.TCP, r.EDNS = x.a.Server, rtt, x.tcp, x.edns
 	r.Records = r.records[:0]
 	if err := r.Parse(msg); err != nil {
 		// Without its cookie nothing shows that the server has sent it.
@@ -300,6 +315,7 @@ func (x *exchange) badCookie() verdict {
 
 // replied records a believed response.
 func (x *exchange) replied(rtt time.Duration) {
+	x.believed = true
 	now := x.c.now()
 	x.s.shard.mu.Lock()
 	if !x.tcp {

@@ -61,7 +61,8 @@ type Ask struct {
 	Trace  func(Event) // nil, or called for each exchange of packets, on Do's goroutine
 }
 
-// Reply is a believed response. Its Message owns its bytes, which nothing writes again.
+// Reply is a believed response. Its Message owns its bytes, which nothing writes again; who keeps
+// views of them may give the Reply itself back with Release.
 type Reply struct {
 	wire.Message
 	Server netip.AddrPort
@@ -155,8 +156,10 @@ type Client struct {
 	servers   table
 	families  [2]family
 	streams   streamPool
+	idle      idleSockets
 	counters  counters
 	pool      sync.Pool // of *exchange
+	replies   sync.Pool // of *Reply
 }
 
 // New makes a Client. Its Close ends the TCP connections that it keeps.
@@ -179,7 +182,16 @@ func New(config Config) *Client {
 	c.servers.init(config.Servers)
 	c.streams.init()
 	c.pool.New = func() any { return newExchange(c) }
+	c.replies.New = func() any { return new(Reply) }
 	return c
+}
+
+// Release gives back a Reply that nothing refers to any more, for another Do to fill. Its bytes are
+// not used again: names and RDATA that were taken from it stay good. Calling it is a saving, not a
+// duty.
+func (c *Client) Release(r *Reply) {
+	*r = Reply{}
+	c.replies.Put(r)
 }
 
 // longAgo is how old a client takes itself to be when it is made, so that the zero time is before

@@ -28,6 +28,8 @@ type fakeNet struct {
 	locals  []netip.Addr
 	open    int // TCP connections
 	dials   int // of TCP
+	sockets []*fakeUDP
+	reuse   bool // UDP sockets may be reused
 	served  sync.WaitGroup
 }
 
@@ -92,8 +94,31 @@ func (n *fakeNet) DialUDP(_ context.Context, local, server netip.AddrPort) (net.
 	n.mu.Lock()
 	n.ports = append(n.ports, local.Port())
 	n.locals = append(n.locals, local.Addr())
+	u := &fakeUDP{server: s, in: make(chan []byte, 64), changed: make(chan struct{}, 1)}
+	n.sockets = append(n.sockets, u)
 	n.mu.Unlock()
-	return &fakeUDP{server: s, in: make(chan []byte, 64), changed: make(chan struct{}, 1)}, nil
+	if n.reuse {
+		return reusableUDP{u}, nil
+	}
+	return u, nil
+}
+
+type reusableUDP struct{ *fakeUDP }
+
+func (reusableUDP) Reusable() {}
+
+// openSockets counts the UDP sockets that are not closed.
+func (n *fakeNet) openSockets() (count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, u := range n.sockets {
+		u.mu.Lock()
+		if !u.closed {
+			count++
+		}
+		u.mu.Unlock()
+	}
+	return count
 }
 
 func (n *fakeNet) DialTCP(ctx context.Context, local, server netip.AddrPort) (net.Conn, error) {
@@ -186,11 +211,19 @@ type fakeUDP struct {
 	mu       sync.Mutex
 	deadline time.Time
 	closed   bool
+	waiting  bool // for a response
+	overlaps int  // queries sent while another was waiting
 }
 
 func (u *fakeUDP) Write(q []byte) (int, error) {
 	s := u.server
 	q = append([]byte(nil), q...)
+	u.mu.Lock()
+	if u.waiting {
+		u.overlaps++
+	}
+	u.waiting = true
+	u.mu.Unlock()
 	s.mu.Lock()
 	s.udpSeen = append(s.udpSeen, q)
 	s.udpTimes = append(s.udpTimes, time.Now())
@@ -206,7 +239,10 @@ func (u *fakeUDP) Write(q []byte) (int, error) {
 				if m == nil {
 					m = []byte{}
 				}
-				u.in <- m
+				select {
+				case u.in <- m:
+				default: // the socket's buffer is full
+				}
 			}
 		})
 	}
@@ -228,6 +264,9 @@ func (u *fakeUDP) Read(b []byte) (int, error) {
 		select {
 		case m := <-u.in:
 			timer.Stop()
+			u.mu.Lock()
+			u.waiting = false
+			u.mu.Unlock()
 			if m == nil {
 				return 0, os.NewSyscallError("read", syscall.ECONNREFUSED)
 			}

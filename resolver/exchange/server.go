@@ -79,6 +79,9 @@ type server struct {
 	tcpFailedAt time.Duration
 	oneShot     bool // it closed a TCP connection that had more to answer
 
+	idle       []*socket // that may carry another query, the last used at the end
+	idleListed bool      // with Client.idle
+
 	cookie *cookie
 	lame   []lameness
 }

@@ -96,6 +96,9 @@ func (s *udpSocket) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Reusable says that the socket may carry further queries.
+func (s *udpSocket) Reusable() {}
+
 // LocalAddr asks the system.
 func (s *udpSocket) LocalAddr() net.Addr {
 	var local net.UDPAddr

@@ -12,6 +12,7 @@ import (
 const (
 	minTCPTimeout = 1500 * time.Millisecond // for handshake, query and a long response
 	maxTCPTimeout = 4 * time.Second
+	minLastTry    = 400 * time.Millisecond
 
 	// streamTries is how many connections one Ask may use: the server may have closed the first while
 	// it was idle, and the second behind the query of another.
@@ -44,9 +45,10 @@ type streamPool struct {
 
 func (p *streamPool) init() { p.byServer = make(map[netip.AddrPort][]*stream) }
 
-// Close ends the TCP connections and waits for their goroutines. A Do over TCP that still runs
-// fails.
+// Close ends the connections and sockets that are kept, and waits for the goroutines of the former.
+// A Do over TCP that still runs fails.
 func (c *Client) Close() {
+	c.idle.close(c)
 	p := &c.streams
 	p.mu.Lock()
 	p.closed = true
@@ -66,6 +68,10 @@ func (c *Client) Close() {
 func (x *exchange) askTCP() ([]byte, error) {
 	x.s.shard.mu.Lock()
 	timeout := min(maxTCPTimeout, max(minTCPTimeout, 4*x.s.rto(x.a.RD)))
+	if x.doubt == ErrTimeout {
+		// UDP got no answer just now: this is but a last try.
+		timeout = max(minLastTry, x.s.rto(x.a.RD))
+	}
 	alone := x.s.oneShot
 	x.s.shard.mu.Unlock()
 	ctx, cancel := context.WithTimeout(x.ctx, timeout)

@@ -69,8 +69,8 @@ func (x *exchange) askTCP() ([]byte, error) {
 	x.s.shard.mu.Lock()
 	timeout := min(maxTCPTimeout, max(minTCPTimeout, 4*x.s.rto(x.a.RD)))
 	if x.doubt == ErrTimeout {
-		// UDP got no answer just now: this is but a last try.
-		timeout = max(minLastTry, x.s.rto(x.a.RD))
+		// UDP got no answer just now: this is but a last try, of a few round trips.
+		timeout = max(minLastTry, 4*x.s.srtt)
 	}
 	alone := x.s.oneShot
 	x.s.shard.mu.Unlock()

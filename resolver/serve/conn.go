@@ -241,8 +241,12 @@ func (c *conn) took(n int) (why cause, ok bool) {
 			return causeUnread, false
 		}
 		sc := c.s.scratches.get()
-		pos += sc.answer(c, c.buf[pos:c.have], room, received)
+		n, hits := sc.answer(c, c.buf[pos:c.have], room, received)
+		pos += n
 		c.post(sc.out, received)
+		if hits > 0 {
+			sc.count.hitTime.add(c.s.now()-received, hits)
+		}
 		c.s.scratches.put(sc)
 		c.flush(true)
 	}

@@ -77,10 +77,10 @@ func (p *scratchPool) addTo(s *Stats) {
 }
 
 // answer answers the messages at the beginning of b, of which the first is complete, until out is
-// full or as many are missed as there is room for. It returns how many bytes it has dealt with.
-func (sc *scratch) answer(c *conn, b []byte, room int, received time.Duration) (pos int) {
+// full or as many are missed as there is room for. It returns how many bytes it has dealt with, and
+// how many hits there were.
+func (sc *scratch) answer(c *conn, b []byte, room int, received time.Duration) (pos, hits int) {
 	sc.out = sc.out[:0]
-	hits := 0
 	for room > 0 && len(sc.out) < outSize {
 		n, size := sc.frame(c, b[pos:], min(room, tcpBatch))
 		if n == 0 {
@@ -92,10 +92,7 @@ func (sc *scratch) answer(c *conn, b []byte, room int, received time.Duration) (
 		hits += answered
 		room -= missed
 	}
-	if hits > 0 {
-		sc.count.hitTime.add(sc.s.now()-received, hits)
-	}
-	return pos
+	return pos, hits
 }
 
 // frame makes the view of the first complete messages in b, at most limit.

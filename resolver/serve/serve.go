@@ -59,7 +59,7 @@ const (
 	Missed                 // Miss is to answer; Response is ignored
 )
 
-// Handler answers queries. Miss and Shed may be called by many goroutines at once.
+// Handler answers queries. Its methods may be called by many goroutines at once.
 type Handler interface {
 	// NewWorker returns a Worker for the use of one goroutine at a time.
 	NewWorker() Worker

@@ -130,13 +130,17 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 
-	var err error
+	var failure error
 	select {
 	case <-ctx.Done():
 	case <-s.drain:
-	case err = <-s.failed:
+	case failure = <-s.failed:
 	}
-	return errors.Join(err, s.Shutdown(context.Background()))
+	err := s.Shutdown(context.Background())
+	if failure != nil {
+		return failure
+	}
+	return err
 }
 
 // report keeps the first failure of a reader.

@@ -21,6 +21,7 @@ type Stats struct {
 	BadSource   uint64 // datagrams dropped: nothing may be sent back to where they claim to be from
 	Oversized   uint64 // datagrams dropped: longer than any query over UDP may be
 	SendErrors  uint64 // responses over UDP that the system refused to send
+	ReadErrors  uint64 // failed receive calls on UDP sockets
 	KernelDrops uint64 // datagrams that the kernel dropped, mostly because a receive buffer was full
 	Sockets     []SocketStats
 	Connections ConnectionStats
@@ -136,11 +137,11 @@ func (h *durations) addTo(sum *Histogram) {
 
 // flow is the Flow being counted, by one goroutine mostly: it shares no cache line with another.
 type flow struct {
-	_                                                      [64]byte
-	queries, responses, hits, misses, shed, dropped        atomic.Uint64
-	batches, badSource, oversized, sendErrors, receiveErrs atomic.Uint64
-	hitTime                                                durations
-	_                                                      [64]byte
+	_                                                     [64]byte
+	queries, responses, hits, misses, shed, dropped       atomic.Uint64
+	batches, badSource, oversized, sendErrors, readErrors atomic.Uint64
+	hitTime                                               durations
+	_                                                     [64]byte
 }
 
 func (f *flow) addTo(s *Stats, sum *Flow) {
@@ -154,6 +155,7 @@ func (f *flow) addTo(s *Stats, sum *Flow) {
 	s.BadSource += f.badSource.Load()
 	s.Oversized += f.oversized.Load()
 	s.SendErrors += f.sendErrors.Load()
+	s.ReadErrors += f.readErrors.Load()
 	f.hitTime.addTo(&s.HitTime)
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 )
 
@@ -14,7 +13,9 @@ const (
 	// lineSize is what the memory of one CPU is moved in. Buffers of a batch lie an odd number of
 	// lines apart, or the first lines of all of them would fall in the same few sets of the CPU's cache.
 	lineSize = 64
-	// errorPause is how long a socket that gives nothing but errors is left alone.
+	// maxErrors is how many errors on end are taken before the socket is left alone for errorPause. One
+	// may be about a response sent earlier, and must not keep queries waiting.
+	maxErrors  = 16
 	errorPause = 10 * time.Millisecond
 )
 
@@ -34,6 +35,7 @@ type udpSocket struct {
 	// response where it comes from.
 	wildcard bool
 	six      bool // an IPv6 socket, which may carry IPv4 as well
+	errors   int  // of reading, on end
 	count    flow
 }
 
@@ -65,11 +67,12 @@ func (u *udpSocket) serveSingly() error {
 		n, client, local, err := u.receive(in, oob)
 		received := u.s.now()
 		if err != nil {
-			if !u.pause(err) {
+			if !u.goOn(err) {
 				return u.fatal(err)
 			}
 			continue
 		}
+		u.errors = 0
 		u.count.batches.Add(1)
 		addr := client.Addr()
 		if n > maxUDPQuery || !u.answerable(client) || !local.IsValid() {
@@ -181,17 +184,17 @@ func (u *udpSocket) send(x *Exchange, zone string) (ok bool) {
 	return true
 }
 
-// pause decides what an error of a read means: false ends the reading. Anything else is a passing
-// state of the network or a message about a response sent earlier, and is not worth more than a
-// pause, lest a lasting one takes a CPU.
-func (u *udpSocket) pause(err error) bool {
+// goOn says whether reading goes on after an error. It does unless the socket is closed: anything else
+// may pass, and only costs a pause, lest it take a whole CPU while it lasts.
+func (u *udpSocket) goOn(err error) bool {
 	if u.s.draining.Load() || errors.Is(err, net.ErrClosed) {
 		return false
 	}
-	u.count.receiveErrs.Add(1)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	u.count.readErrors.Add(1)
+	if u.errors++; u.errors < maxErrors {
 		return true
 	}
+	u.errors = 0
 	select {
 	case <-u.s.drain:
 		return false

@@ -18,8 +18,6 @@ const (
 	// yieldEvery is after how many full batches on end the goroutine lets others run. It never waits
 	// while more keeps coming, and the scheduler would only step in after 10 ms.
 	yieldEvery = 8
-	// maxReceiveErrors is how many errors on end are taken before the socket is left alone for a while.
-	maxReceiveErrors = 16
 )
 
 // mmsghdr is the kernel's struct mmsghdr: a message and how long it is.
@@ -58,7 +56,6 @@ type batch struct {
 	left   []mmsghdr // what flush has still to send
 
 	full   int // full batches on end
-	errors int // errors on end
 	err    error
 	resume func(fd uintptr) bool
 }
@@ -102,11 +99,12 @@ func (u *udpSocket) serveBatches() (done bool, err error) {
 	b := newBatch(u)
 	b.raw = raw
 	for !u.s.draining.Load() {
+		b.err = nil
 		err := raw.Read(b.readable)
 		if err == nil {
 			err = b.err
 		}
-		if err != nil && !u.pause(err) {
+		if err != nil && !u.goOn(err) {
 			return true, u.fatal(err)
 		}
 	}
@@ -126,13 +124,10 @@ func (b *batch) readable(fd uintptr) (done bool) {
 		case unix.EAGAIN:
 			return false
 		default:
-			if b.errors++; b.errors < maxReceiveErrors {
-				continue
-			}
-			b.errors, b.err = 0, errno
+			b.err = errno
 			return true
 		}
-		b.errors = 0
+		b.u.errors = 0
 		b.process(fd, n, b.u.s.now())
 		b.arm(n)
 		if n < batchSize {

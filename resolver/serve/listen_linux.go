@@ -63,7 +63,7 @@ func (u *udpSocket) prepare() {
 			unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_OMIT)
 		}
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_OMIT)
-		if !u.local.Addr().IsUnspecified() {
+		if !u.local.IsUnspecified() {
 			return
 		}
 		if u.six {
@@ -92,7 +92,7 @@ const memDrops = 8
 // stats asks the kernel. The drops are those that SO_RXQ_OVFL puts beside every datagram once there
 // are any; asking for them costs the datagrams nothing.
 func (u *udpSocket) stats() SocketStats {
-	st := SocketStats{Addr: u.local}
+	st := SocketStats{Addr: u.bound}
 	if u.udp == nil {
 		return st
 	}

@@ -35,4 +35,4 @@ func (u *udpSocket) prepare() {
 	_ = u.udp.SetWriteBuffer(u.s.config.SendBuffer)
 }
 
-func (u *udpSocket) stats() SocketStats { return SocketStats{Addr: u.local} }
+func (u *udpSocket) stats() SocketStats { return SocketStats{Addr: u.bound} }

@@ -17,6 +17,7 @@ var (
 	reflectAddrs = flag.String("reflect", "", "serve a reflector on this comma-separated list of addresses until interrupted, in place of tests")
 	portableFlag = flag.Bool("portable", false, "with -reflect: one datagram a call")
 	workersFlag  = flag.Int("workers", 1, "with -reflect: UDP sockets for each address")
+	missingFlag  = flag.Bool("missing", false, "with -reflect: every query is a miss")
 	profileFlag  = flag.String("profile", "", "with -reflect: write a CPU profile here")
 )
 
@@ -84,7 +85,11 @@ func serveReflector() error {
 		}
 		c.Listen = append(c.Listen, a)
 	}
-	s, err := New(c, reflector{})
+	var h Handler = reflector{}
+	if *missingFlag {
+		h = missing{}
+	}
+	s, err := New(c, h)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ type udpSocket struct {
 	s     *Server
 	conn  net.PacketConn
 	udp   *net.UDPConn // conn, where it is one
-	local netip.AddrPort
+	bound netip.AddrPort
+	local netip.Addr // of bound, without zone
 	// wildcard: bound to no address, so that each datagram must tell where it was sent to, and each
 	// response where it comes from.
 	wildcard bool
@@ -40,7 +41,8 @@ type udpSocket struct {
 }
 
 func (s *Server) newUDPSocket(conn net.PacketConn) *udpSocket {
-	u := &udpSocket{s: s, conn: conn, local: addrPortOf(conn.LocalAddr())}
+	u := &udpSocket{s: s, conn: conn, bound: addrPortOf(conn.LocalAddr())}
+	u.local = u.bound.Addr().WithZone("")
 	if u.udp, _ = conn.(*net.UDPConn); u.udp != nil {
 		u.prepare()
 	}
@@ -132,7 +134,7 @@ func (u *udpSocket) discard(n int) {
 
 // receive reads one datagram. local is invalid where it was sent to a group.
 func (u *udpSocket) receive(in, oob []byte) (n int, client netip.AddrPort, local netip.Addr, err error) {
-	local = u.local.Addr()
+	local = u.local
 	switch {
 	case u.wildcard:
 		var oobn int

@@ -181,7 +181,7 @@ func (b *batch) process(fd uintptr, n int, received time.Duration) {
 
 // parse makes the view of the n datagrams received, and returns how many may be answered.
 func (b *batch) parse(n int) (k int) {
-	local := b.u.local.Addr()
+	local := b.u.local
 	for i := range b.in[:n] {
 		h := &b.in[i]
 		client, ok := b.names[i].addrPort()

@@ -143,17 +143,7 @@ func (r *resolution) lookUp(l lookup) bool {
 	case fromSource:
 		return r.lookUpSource(l)
 	case fromParent:
-		found := r.lookUpParent(l)
-		if !found {
-			r.pool.missed += pointsAbsent
-		}
-		if !r.cut.Asked {
-			cut := *r.cut
-			cut.Asked = true
-			r.config.Cuts.Amend(&cut, r.config.Now(), r.task.Epoch)
-			r.cut = &cut
-		}
-		return found
+		return r.lookUpParent(l)
 	}
 	return r.lookUpCuts(l)
 }
@@ -232,22 +222,38 @@ var (
 	errNoAddress = errors.New("has no address")
 )
 
-// maxParentServers bounds the parent's servers asked in one lookup, and maxParentAliases the aliases
+// lookUpParent asks the servers of the cut's parent for a name server's address: for glue that was
+// left out of the referral, has expired, or was of one family only. What they say is used as glue.
+func (r *resolution) lookUpParent(l lookup) (found bool) {
+	q := question{r.pool.servers[l.server].name, familyType[l.family]}
+	s, parent := r.askParent(q)
+	if s != nil {
+		found = r.takeFromParent(s, parent, l)
+	}
+	if !found {
+		r.pool.missed += pointsAbsent
+	}
+	if !r.cut.Asked {
+		cut := *r.cut
+		cut.Asked = true
+		r.config.Cuts.Amend(&cut, r.config.Now(), r.task.Epoch)
+		r.cut = &cut
+	}
+	return found
+}
+
+// maxParentServers bounds the parent's servers asked at one go, and maxParentAliases the aliases
 // followed there.
 const (
 	maxParentServers = 3
 	maxParentAliases = 2
 )
 
-// lookUpParent asks the servers of the cut's parent for a name server's address: for glue that was
-// left out of the referral, has expired, or was of one family only. What they say is used as glue.
-func (r *resolution) lookUpParent(l lookup) bool {
-	if r.cut.Parent == r.cut.Zone {
-		return false
-	}
+// askParent asks the servers of the cut's parent, and returns what the first of them to speak says,
+// which the others would say, too, and the zone in whose name it does. It is nil where none speaks.
+func (r *resolution) askParent(q question) (s *said, zone wire.Name) {
 	parent := r.config.Cuts.Deepest(r.cut.Zone.Parent(), r.config.Now())
 	servers := newPool(parent, nil, r.config.Exchange)
-	q := question{r.pool.servers[l.server].name, familyType[l.family]}
 	aliases := 0
 	for range maxParentServers + maxParentAliases {
 		server, ok := r.config.Exchange.Choose(parent.Zone, servers.addrs, servers.tried)
@@ -258,39 +264,34 @@ func (r *resolution) lookUpParent(l lookup) bool {
 		if errors.Is(err, exchange.ErrBudget) || r.ctx.Err() != nil {
 			break
 		}
-		if err != nil {
-			servers.tried = append(servers.tried, server)
-			continue
+		if err == nil {
+			s, err = scrub(&reply.Message, parent.Zone, q)
 		}
-		s, err := scrub(&reply.Message, parent.Zone, q)
-		if err == nil && s.target != "" && aliases < maxParentAliases {
+		switch {
+		case err != nil || s.classify(parent.Zone, q, parent.Forward).isUseless():
+			servers.tried = append(servers.tried, server)
+		case s.target != "" && aliases < maxParentAliases:
 			q.name = s.target
 			aliases++
-			continue
-		}
-		if err == nil && r.takeFromParent(s, l, q.t) {
-			return true
-		}
-		servers.tried = append(servers.tried, server)
-		if err == nil {
-			break // it has spoken, and the others say the same
+		default:
+			return s, parent.Zone
 		}
 	}
-	return false
+	return nil, ""
 }
 
 // takeFromParent takes the addresses in a parent's response: of the server looked up, in the answer;
 // and the glue of all servers in a referral, which is a new grant. The cut is kept with them.
-func (r *resolution) takeFromParent(s *said, l lookup, t wire.Type) (found bool) {
+func (r *resolution) takeFromParent(s *said, parent wire.Name, l lookup) (found bool) {
 	now := r.config.Now()
 	cut, renewed := *r.cut, false
 	if s.below != nil && s.below.Owner.Equal(cut.Zone) {
-		cut, renewed = *makeCut(s, cut.Parent, now, r.config.LaxGlue), true
+		cut, renewed = *makeCut(s, parent, now, r.config.LaxGlue), true
 	}
 	cut.Servers = slices.Clone(cut.Servers)
 	for i := range cut.Servers {
 		server := &cut.Servers[i]
-		if server.Name == r.pool.servers[l.server].name && len(s.answer) > 0 && s.answer[0].Type == t {
+		if server.Name == r.pool.servers[l.server].name && len(s.answer) > 0 && s.answer[0].Type == familyType[l.family] {
 			server.Addrs = appendAddrs(slices.Clone(server.Addrs), &s.answer[0])
 		}
 		for j := range r.pool.servers {

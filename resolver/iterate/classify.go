@@ -131,7 +131,7 @@ func (s *said) classifyNoAnswer(zone wire.Name, q question) class {
 		return isNoData
 	case recursive:
 		return isRecursive
-	case s.ns != nil:
+	case s.ns != nil, s.aside && !s.aa:
 		return isLame
 	case s.foreign:
 		return isForeign

@@ -24,6 +24,35 @@ func (r *resolution) followReferral() step {
 	return (*resolution).enterCut
 }
 
+// staleGrant is how old, in seconds, a grant is at least when its parent is asked whether it still
+// holds because none of the servers in it is any use.
+const staleGrant = 30
+
+// canAskAgain says whether the delegation may have moved.
+func (r *resolution) canAskAgain() bool {
+	return !r.askedAgain && r.cut.Parent != r.cut.Zone && r.renew == "" &&
+		r.config.Now() >= r.cut.Granted+staleGrant && r.ctx.Err() == nil
+}
+
+// askAgain asks the parent for the delegation whose servers are no use, and goes on where it has
+// others or more addresses for them.
+func (r *resolution) askAgain() step {
+	r.askedAgain = true
+	s, parent := r.askParent(question{r.cut.Zone, wire.TypeNS})
+	if s == nil || s.below == nil || !s.below.Owner.Equal(r.cut.Zone) {
+		return (*resolution).exhausted
+	}
+	now := r.config.Now()
+	cut := makeCut(s, parent, now, r.config.LaxGlue)
+	r.config.Cuts.Store(cut, now, r.task.Epoch)
+	if !r.pool.lacks(cut) {
+		return (*resolution).exhausted
+	}
+	r.note("delegation has changed")
+	r.cut = cut
+	return (*resolution).enterCut
+}
+
 // finishDS makes the result of a DS query that the parent answered with the referral itself, as one
 // does that knows no DNSSEC: the DS RRset, if it came along, or its absence with what proof there is.
 func (r *resolution) finishDS() {

@@ -15,7 +15,7 @@ import (
 //	begin → enterCut → chooseServer → ask → classify ─→ followReferral → enterCut
 //	           ↑            ↑   ↑                    ├→ widen: more labels, or the whole name
 //	   goOrdinary           │   findAddresses        ├→ tryNext → chooseServer
-//	           ↑            │   ↓                    └→ finish
+//	  askAgain ↑            │   ↓                    └→ finish
 //	           └────── exhausted ← nextRound
 type step func(*resolution) step
 
@@ -35,9 +35,10 @@ type resolution struct {
 	avoid []netip.AddrPort
 	renew wire.Name // the zone whose delegation alone is wanted; "" for an ordinary resolution
 
-	ordinary bool // configured zones that are First have failed
-	minimise minimiser
-	asked    question
+	ordinary   bool // configured zones that are First have failed
+	askedAgain bool // the parent was, for a delegation that was no use
+	minimise   minimiser
+	asked      question
 
 	cut    *zonecut.Cut
 	pool   pool // of the cut's servers
@@ -310,6 +311,8 @@ func (r *resolution) exhausted() step {
 	case r.spare != nil:
 		r.result = r.spare
 		return nil
+	case r.canAskAgain():
+		return (*resolution).askAgain
 	case r.cut.First && !r.ordinary:
 		r.ordinary = true
 		r.minimise.restart()

@@ -391,7 +391,7 @@ func TestLame(t *testing.T) {
 		{"upward referral", "?? . ANY\nau . NS a.root.", ""},
 		{"upward referral with AA", "?? . ANY aa\nau com. NS a.gtld.net.", ""},
 		{"referral to itself", "?? . ANY\nau example.com. NS ns1.example.com.", ""},
-		{"sideways referral", "?? . ANY\nau example.net. NS ns1.example.com.", "NODATA"},
+		{"sideways referral", "?? . ANY\nau example.net. NS ns1.example.com.", ""},
 		{"refused", "?? . ANY REFUSED", ""},
 		{"notauth", "?? . ANY NOTAUTH", ""},
 		{"servfail", "?? . ANY SERVFAIL", ""},
@@ -646,6 +646,30 @@ func TestRenew(t *testing.T) {
 	if err := w.it.Renew(t.Context(), &task, wire.Root); err != nil || !slices.Equal(w.asked, []string{"198.51.100.1 . NS"}) {
 		t.Errorf("renewal of the root: %v, asked %v", err, w.asked)
 	}
+}
+
+// TestMovedDelegation: where none of a cut's servers is any use, the parent is asked whether it still
+// holds, though not for a grant just given.
+func TestMovedDelegation(t *testing.T) {
+	w := newWorld(t, tree+zone)
+	w.want("www.example.com.", "AAAA", "NODATA | | "+soa)
+	w.servers = map[netip.Addr][]*scripted{}
+	w.parse(strings.ReplaceAll(tree+zone, "192.0.2.2", "192.0.2.7"))
+	w.wantFailure("www.example.com.", "AAAA", wire.EDENoReachable)
+	w.wantAsked("192.0.2.2 www.example.com. AAAA")
+	w.now += staleGrant
+	w.want("www.example.com.", "AAAA", "NODATA | | "+soa)
+	w.wantAsked("192.0.2.2 www.example.com. AAAA", "192.0.2.1 example.com. NS", "192.0.2.7 www.example.com. AAAA")
+	w.want("www.example.com.", "AAAA", "NODATA | | "+soa)
+	w.wantAsked("192.0.2.7 www.example.com. AAAA")
+
+	// Where it holds, that is all; and it is not asked again soon.
+	w.servers[netip.MustParseAddr("192.0.2.7")] = nil
+	w.now += staleGrant
+	w.wantFailure("www.example.com.", "AAAA", wire.EDENoReachable)
+	w.wantAsked("192.0.2.7 www.example.com. AAAA", "192.0.2.1 example.com. NS")
+	w.wantFailure("www.example.com.", "AAAA", wire.EDENoReachable)
+	w.wantAsked("192.0.2.7 www.example.com. AAAA")
 }
 
 // TestAvoid: servers to avoid are not asked, though others must be looked up for it.

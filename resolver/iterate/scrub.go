@@ -27,6 +27,7 @@ type said struct {
 
 	stray   bool // there were answers, to something else
 	upward  bool // there was an NS set from above the zone
+	aside   bool // there was an NS set of a zone that has nothing to do with QNAME
 	foreign bool // there was an SOA from above the zone
 
 	additional []wire.RRset // addresses and service bindings, wherever they are
@@ -176,7 +177,11 @@ func (s *said) takeNS(set *wire.RRset, zone wire.Name, q question) {
 		s.upward = true
 	case set.Owner.Equal(zone):
 		s.ns = set
-	case s.below == nil && set.Owner.IsBelow(zone) && q.name.IsSubdomainOf(set.Owner):
-		s.below = set
+	case set.Owner.IsBelow(zone) && q.name.IsSubdomainOf(set.Owner):
+		if s.below == nil {
+			s.below = set
+		}
+	default:
+		s.aside = true
 	}
 }

@@ -77,6 +77,22 @@ func (p *pool) add(server int, a netip.AddrPort, x Exchanger) bool {
 	return true
 }
 
+// lacks says whether a cut has a server or an address that the pool has not.
+func (p *pool) lacks(cut *zonecut.Cut) bool {
+	for i := range cut.Servers {
+		s := &cut.Servers[i]
+		if !slices.ContainsFunc(p.servers, func(t target) bool { return t.name == s.Name }) {
+			return true
+		}
+		for _, a := range s.Addrs {
+			if !slices.Contains(p.addrs, a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // silences counts how often a server was silent.
 func (p *pool) silences(a netip.AddrPort) (n int) {
 	for _, s := range p.silent {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,6 +286,7 @@ func TestFailingZone(t *testing.T) {
 		names               int
 	}{
 		{"refused, one name", "copy_id", "REFUSED", 1},
+		{"refused, many names", "copy_id", "REFUSED", 200},
 		{"SERVFAIL, one name", "copy_id", "SERVFAIL", 1},
 		{"silent, one name", "do_not_answer", "", 1},
 	} {
@@ -312,6 +314,54 @@ func TestFailingZone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFlood: two thousand misses a second to a silent zone, behind the thousand places that the front
+// end has. Other zones are resolved all the same, and what is cached is answered.
+func TestFlood(t *testing.T) {
+	const places, rate, seconds = 1024, 2000, 4
+	w := newWorld(referral("silent.test.", 3600, "ns1.silent.test. 10.5.0.1", "ns2.silent.test. 10.5.0.2"), referral("good.test.", 3600, "ns.good.test. "+zoneAddr))
+	w.server(0, 1000, "10.5.0.1 10.5.0.2", everything("silent.test.", "do_not_answer", ""))
+	var entries []string
+	for i := range 10 * seconds {
+		entries = append(entries, address(fmt.Sprintf("n%d.good.test.", i), "198.51.100.1", "sleep=0.02"))
+	}
+	w.server(0, 1000, zoneAddr, entries...)
+	w.run(t, func(l *live) {
+		l.want("n0.good.test.", dns.TypeA, dns.RcodeSuccess, time.Second, 10)
+		var wait sync.WaitGroup
+		var free = make(chan struct{}, places)
+		var good, shed, most atomic.Int64
+		ask := func(name string, counter *atomic.Int64) {
+			select {
+			case free <- struct{}{}:
+				most.Store(max(most.Load(), int64(len(free))))
+				wait.Go(func() {
+					if m, _ := l.ask(name, dns.TypeA); m.Rcode == dns.RcodeSuccess {
+						counter.Add(1)
+					}
+					<-free
+				})
+			default:
+				shed.Add(1)
+			}
+		}
+		var none atomic.Int64
+		for i := range rate * seconds {
+			ask(fmt.Sprintf("x%d.silent.test.", i), &none)
+			if i%(rate/10) == 0 {
+				ask(fmt.Sprintf("n%d.good.test.", i/(rate/10)), &good)
+				l.want("n0.good.test.", dns.TypeA, dns.RcodeSuccess, 0, 1<<20)
+			}
+			time.Sleep(time.Second / rate)
+		}
+		wait.Wait()
+		if g := good.Load(); g < 95*seconds/10 {
+			t.Errorf("%d of %d names of another zone were resolved; at most %d places taken, %d queries shed, %d upstream",
+				g, 10*seconds, most.Load(), shed.Load(), len(l.network.Upstream()))
+		}
+		t.Logf("at most %d places taken, %d queries shed, %d upstream", most.Load(), shed.Load(), len(l.network.Upstream()))
+	})
 }
 
 // TestOutage: servers that were silent for ten minutes under traffic. When they come back, the first

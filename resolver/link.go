@@ -175,6 +175,7 @@ func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c
 		}
 		if f == nil {
 			r.store(c, now, epoch)
+			r.storeDNAME(c, now, epoch)
 			return c, nil
 		}
 		fail = f

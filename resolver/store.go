@@ -31,6 +31,18 @@ func (r *Resolver) store(c *link, now uint32, epoch uint64) {
 	r.storePacked(&c.Content, packed, now, epoch)
 }
 
+// storeDNAME keeps the DNAME that made an alias under its own name: it redirects all that is below
+// (RFC 6672 §2.4), which then needs no query.
+func (r *Resolver) storeDNAME(c *link, now uint32, epoch uint64) {
+	if len(c.Answer) != 2 || c.Answer[0].Type != wire.TypeDNAME {
+		return
+	}
+	d := *c
+	d.QName, d.QType, d.Status = c.Answer[0].Owner.Canonical(), wire.TypeDNAME, c.Answer[0].Status
+	d.Answer, d.Authority, d.Additional = c.Answer[:1:1], nil, nil
+	r.store(&d, now, epoch)
+}
+
 // storePacked keeps an entry and takes away what it contradicts.
 func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32, epoch uint64) {
 	key := cache.MakeKey(c.Kind, 0, c.QName, c.QType)

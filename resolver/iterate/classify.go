@@ -11,7 +11,7 @@ const (
 	isNoData                 // RFC 2308 §2.2
 	isNXDomain               // RFC 2308 §2.1
 	isReferral               // to a zone below
-	isEmpty                  // NOERROR and nothing else
+	isEmpty                  // NOERROR and nothing that answers or denies
 	isRecursive              // from some resolver's cache: RA, and no AA
 	isForeign                // a denial in the name of a zone above
 	isLame                   // a referral to where the question came from, or further up
@@ -128,7 +128,8 @@ func (s *said) classifyNoAnswer(zone wire.Name, q question) class {
 	case s.upward:
 		return isLame
 	case s.ns != nil && s.aa:
-		return isNoData
+		// RFC 2308 §2.2 knows no NODATA with NS and without SOA; the zone's own servers give one.
+		return isEmpty
 	case recursive:
 		return isRecursive
 	case s.ns != nil, s.aside && !s.aa:

@@ -400,6 +400,7 @@ func TestLame(t *testing.T) {
 		{"silent", "?? . ANY silent", ""},
 		{"empty", "?? . ANY aa", "NODATA"},
 		{"empty without AA", "?? . ANY", "NODATA"},
+		{"own NS set alone", "?? . ANY aa\nau example.com. NS ns1.example.com.", "NODATA | | example.com. NS ns1.example.com."},
 		{"recursive answer", "?? . ANY ra\nan www.example.com. A 203.0.113.66", "answer | www.example.com. A 203.0.113.66"},
 		{"recursive NODATA", "?? . ANY ra\nau example.com. SOA a. b. 1 2 3 4 5", "NODATA | | " + soa},
 		{"recursive NXDOMAIN", "?? . ANY ra NXDOMAIN\nau example.com. SOA a. b. 1 2 3 4 5", "NXDOMAIN NXDOMAIN | | " + soa},

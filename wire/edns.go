@@ -32,6 +32,7 @@ const (
 	ednsCO = 1 << 14
 )
 
+// parse reads the fields of an OPT; it fails where an option is cut short.
 func (e *EDNS) parse(class uint16, ttl uint32, options []byte) error {
 	*e = EDNS{
 		Present:       true,
@@ -41,6 +42,11 @@ func (e *EDNS) parse(class uint16, ttl uint32, options []byte) error {
 		DO:            ttl&ednsDO != 0,
 		CO:            ttl&ednsCO != 0,
 		Options:       options,
+	}
+	// RFC 6891 §6.1.3: what the data of another version means we don't know.
+	if e.Version != 0 {
+		e.Options = nil
+		return nil
 	}
 	for o := options; len(o) > 0; {
 		if len(o) < 4 || len(o) < 4+int(binary.BigEndian.Uint16(o[2:])) {
@@ -55,6 +61,9 @@ func (e *EDNS) parse(class uint16, ttl uint32, options []byte) error {
 func (e *EDNS) Option(code OptionCode) (data []byte, ok bool) {
 	for o := e.Options; len(o) >= 4; {
 		n := 4 + int(binary.BigEndian.Uint16(o[2:]))
+		if n > len(o) {
+			break
+		}
 		if OptionCode(binary.BigEndian.Uint16(o)) == code {
 			return o[4:n], true
 		}

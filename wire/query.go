@@ -128,8 +128,8 @@ func (q *Query) parseAdditional(off, count int) bool {
 		return false
 	}
 	for range count {
-		end, err := NameEnd(q.Bytes, off)
-		if err != nil || end+10 > len(q.Bytes) {
+		_, end, ok := walkName(q.Bytes, off)
+		if !ok || end+10 > len(q.Bytes) {
 			return false
 		}
 		h := q.Bytes[end : end+10]

@@ -106,7 +106,8 @@ func (j *judgement) keysOf(name wire.Name) state {
 				keys = set
 			}
 		}
-		if keys == nil {
+		// A bogus response may come without its records, and then with what was wrong with them.
+		if keys == nil && (s.standing == zoneSecure || isAbsence(f.EDE.Code)) {
 			s.standing = zoneBogus
 			s.reason = because(wire.EDEDNSKEYMissing, name, "there is a DS and no DNSKEY")
 			return s
@@ -118,6 +119,11 @@ func (j *judgement) keysOf(name wire.Name) state {
 	}
 	s.keys = j.v.keysIn(keys)
 	return s
+}
+
+// isAbsence says whether an extended error is about what is not there, or is none.
+func isAbsence(code wire.EDECode) bool {
+	return code == wire.NoEDE || code == wire.EDERRSIGsMissing || code == wire.EDENSECMissing
 }
 
 // keysIn reads the keys of a DNSKEY RRset.

@@ -1,7 +1,21 @@
 // Package iterate resolves one link of a question, from the deepest live zone cut down to an
 // authoritative answer (RFC 1034 §5.3.3), in small named steps. It follows referrals; it never
-// follows an alias to another zone, judges no signature and caches no answer: all that is the
-// resolver's, which it asks for name server addresses through Source.
+// follows an alias, judges no signature and keeps no answer: all that is the resolver's, which it
+// asks for name server addresses through Source.
+//
+//	resolution.go  the state of a link, and its steps in order
+//	minimise.go    how much of the name is asked (RFC 9156)
+//	scrub.go       what is left of a response when all is dropped that its server may not say
+//	classify.go    what that amounts to: answer, alias, denial, referral, or lame in one of many ways
+//	referral.go    a referral becomes a cut; a cut that is no use is asked for again
+//	finish.go      a response becomes a result
+//	servers.go     the servers of a cut and what became of asking them
+//	addresses.go   servers without addresses: other cuts, the resolver, the parent
+//	prime.go       hints become the zone's servers (RFC 9609)
+//	zones.go       zones that refuse everything
+//	failure.go     why there is no result
+//	budget.go      what all of a client query may cost
+//	trace.go       what was done, for those who ask
 package iterate
 
 import (
@@ -14,7 +28,8 @@ import (
 
 // Source looks up the addresses of name servers for a resolution, through the resolver: it joins
 // what is in flight, reads the cache, follows a few aliases, and spends the Budget of the client
-// query it belongs to. A lookup that would wait for itself fails at once.
+// query it belongs to. A lookup that would wait for itself fails at once. It is called on the goroutine
+// that runs Resolve, one call at a time.
 type Source interface {
 	// Lookup returns the response to (name, t), its answer section ending with the RRset of type t
 	// if there is one. It may wait.

@@ -476,6 +476,57 @@ func TestMismatches(t *testing.T) {
 	})
 }
 
+// TestRenewal: a delegation in use is renewed in the last quarter of its life, by its parent, while
+// no client waits for that; one out of use is not.
+func TestRenewal(t *testing.T) {
+	w := newWorld(referral("used.test.", 100, "ns.used.test. "+zoneAddr), referral("unused.test.", 100, "ns.unused.test. "+zoneAddr))
+	var entries []string
+	for i := range 4 {
+		entries = append(entries, address(fmt.Sprintf("n%d.used.test.", i), "198.51.100.1", ""))
+	}
+	entries = append(entries, address("n0.unused.test.", "198.51.100.1", ""))
+	w.server(0, 1000, zoneAddr, entries...)
+	w.run(t, func(l *live) {
+		asked := func(zone string) (n int) { // of its parent, since the last time
+			for _, u := range l.network.Upstream()[l.counted:] {
+				if u.To.String() == tldAddr && dns.IsSubDomain(zone, dns.CanonicalName(u.Query.Question[0].Name)) {
+					n++
+				}
+			}
+			return n
+		}
+		l.ask("n0.used.test.", dns.TypeA)
+		l.ask("n0.unused.test.", dns.TypeA)
+		l.spent()
+		time.Sleep(50 * time.Second)
+		l.ask("n1.used.test.", dns.TypeA)
+		time.Sleep(time.Second)
+		if n := asked("used.test."); n != 0 {
+			t.Errorf("halfway the parent was asked %d times", n)
+		}
+		l.spent()
+		time.Sleep(30 * time.Second)
+		if _, took := l.ask("n2.used.test.", dns.TypeA); took > 2*time.Millisecond {
+			t.Errorf("in the last quarter a client waited %s", took)
+		}
+		time.Sleep(time.Second)
+		if n := asked("used.test."); n != 1 {
+			t.Errorf("in the last quarter the parent was asked %d times, not once", n)
+		}
+		l.spent()
+		time.Sleep(28 * time.Second) // 110 s after it was first granted
+		l.ask("n3.used.test.", dns.TypeA)
+		if n := asked("used.test."); n != 0 {
+			t.Errorf("the renewed delegation was asked for %d times", n)
+		}
+		l.spent()
+		l.ask("n0.unused.test.", dns.TypeMX)
+		if n := asked("unused.test."); n == 0 {
+			t.Error("the unused delegation was renewed")
+		}
+	})
+}
+
 // TestGrantsEndOneByOne: two zones of a TLD, granted at different times, need the TLD's
 // grant only; when one ends the other stays.
 func TestGrantsEndOneByOne(t *testing.T) {

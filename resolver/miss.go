@@ -70,19 +70,19 @@ func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client,
 	now = r.now()
 	switch {
 	case err == nil && res.content != nil:
-		r.respond(x, q, res.packed, now, false, &c.writer)
+		r.respond(x, q, res.packed, now, lookupMiss, &c.writer)
 	case err == nil && q.Has(wire.FlagCD) && res.raw != nil:
-		r.respond(x, q, res.raw, now, false, &c.writer)
+		r.respond(x, q, res.raw, now, lookupMiss, &c.writer)
 	case stale != nil && (err != nil || !validation(res.failure.code)):
 		r.stats.stale.Add(1)
-		r.respond(x, q, stale, now, true, &c.writer)
+		r.respond(x, q, stale, now, lookupStale, &c.writer)
 	case err == nil:
 		r.logFailure(q, res.failure)
-		r.respond(x, q, res.failed, now, false, &c.writer)
+		r.respond(x, q, res.failed, now, lookupMiss, &c.writer)
 	default:
 		f := failureOf(err)
 		r.logFailure(q, f)
-		r.respond(x, q, packFailure(question{name: wire.Name(q.Name()), t: q.QType}, f, now), now, false, &c.writer)
+		r.respond(x, q, packFailure(question{name: wire.Name(q.Name()), t: q.QType}, f, now), now, lookupMiss, &c.writer)
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, no
 	defer scratch.Put(other)
 	e, how := r.find(&c.query, key, now, *found, *other)
 	if how != lookupMiss {
-		r.respond(x, &c.query, e, now, how == lookupStale, &c.writer)
+		r.respond(x, &c.query, e, now, how, &c.writer)
 	}
 	return how != lookupMiss
 }
@@ -163,7 +163,7 @@ func (r *Resolver) Shed(x *serve.Exchange) {
 	now := r.now()
 	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
 	if e := r.staleAnswer(&key, now); e != nil {
-		r.respond(x, q, e, now, true, &c.writer)
+		r.respond(x, q, e, now, lookupStale, &c.writer)
 		return
 	}
 	r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "too many resolutions in flight", &c.writer)

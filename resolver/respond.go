@@ -35,8 +35,9 @@ func (r *Resolver) limit(x *serve.Exchange, q *wire.Query) int {
 	return maxTCPSize
 }
 
-// respond answers a query from an entry: hit or miss, every answer of data is written here.
-func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now uint32, stale bool, w *writer) {
+// respond answers a query from an entry: hit or miss, every answer of data is written here. how says
+// where the entry is from; lookupMiss is a fresh one.
+func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now uint32, how lookupResult, w *writer) {
 	for _, rule := range *r.examiners.Load() {
 		if rule.Concerns(e) {
 			var o policy.Outcome
@@ -49,18 +50,18 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 	options := w.buf[:0]
 	if q.EDNS.Present {
 		options = r.clientOptions(options, x, q, now)
-		options = appendErrors(options, e, stale)
+		options = appendErrors(options, e, how)
 	}
 	b := &w.builder
 	b.Begin(x.Response, q, r.limit(x, q), optRoom(q, options))
-	w.options = entry.Options{DO: q.DO(), Stale: stale, StaleTTL: r.config.StaleTTL}
+	w.options = entry.Options{DO: q.DO(), Stale: how == lookupStale, StaleTTL: r.config.StaleTTL}
 	if !r.config.NoRotation {
 		w.options.Rotate = q.ID
 	}
 	e.AppendTo(b, now, &w.options)
 	flags := wire.FlagRA
 	// RFC 6840 §5.8, RFC 4035 §3.2.3: AD where all is secure and the client understands it.
-	if e.Status() == wire.Secure && q.WantsAD() && !stale {
+	if e.Status() == wire.Secure && q.WantsAD() && how != lookupStale {
 		flags |= wire.FlagAD
 	}
 	rcode := clientRCODE(e, q)
@@ -107,8 +108,8 @@ func optRoom(q *wire.Query, options []byte) int {
 }
 
 // appendErrors appends the extended errors of an entry (RFC 8914 §2).
-func appendErrors(options []byte, e entry.Entry, stale bool) []byte {
-	if stale {
+func appendErrors(options []byte, e entry.Entry, how lookupResult) []byte {
+	if how == lookupStale {
 		// RFC 8914 §4.4 and §4.20: stale data, or a stale NXDOMAIN.
 		code := wire.EDEStaleAnswer
 		if e.RCODE() == wire.RCODENXDomain {
@@ -116,7 +117,12 @@ func appendErrors(options []byte, e entry.Entry, stale bool) []byte {
 		}
 		return appendEDE(options, code, "")
 	}
-	return e.AppendEDE(options)
+	options = e.AppendEDE(options)
+	// RFC 8914 §4.14: Cached Error, beside the reason it had.
+	if how == lookupHit && e.Kind() == entry.KindFailure {
+		options = appendEDE(options, wire.EDECachedError, "")
+	}
+	return options
 }
 
 func appendEDE[T ~string | ~[]byte](options []byte, code wire.EDECode, text T) []byte {
@@ -197,7 +203,7 @@ func (r *Resolver) decide(x *serve.Exchange, q *wire.Query, o *policy.Outcome, n
 		w.stats.dropped.add(1)
 		return serve.Dropped
 	case policy.Answer:
-		r.respond(x, q, o.Entry, now, false, w)
+		r.respond(x, q, o.Entry, now, lookupMiss, w)
 	case policy.Truncate:
 		r.respondTruncated(x, q, w)
 	case policy.Text:
@@ -261,7 +267,7 @@ func (r *Resolver) refer(x *serve.Exchange, q *wire.Query, now uint32, w *writer
 		r.refuse(x, q, wire.RCODEServFail, wire.EDEOther, "", w)
 		return
 	}
-	r.respond(x, q, e, now, false, w)
+	r.respond(x, q, e, now, lookupMiss, w)
 }
 
 // appendAddresses appends a name server's addresses as A and AAAA RRsets.

@@ -100,7 +100,7 @@ func (w *worker) lookup(s *slot, x *serve.Exchange, now uint32) serve.Result {
 	if how == lookupHit && w.r.dueForRefresh(e, now) {
 		w.r.refreshSoon(&s.query)
 	}
-	w.r.respond(x, &s.query, e, now, how == lookupStale, &w.writer)
+	w.r.respond(x, &s.query, e, now, how, &w.writer)
 	return serve.Answered
 }
 
@@ -111,7 +111,7 @@ func (w *worker) cachedOnly(s *slot, x *serve.Exchange, now uint32) serve.Result
 	e, how := w.r.find(&s.query, &s.key, now, w.found, w.other)
 	w.stats.lookups[how].add(1)
 	if how == lookupHit {
-		w.r.respond(x, &s.query, e, now, false, &w.writer)
+		w.r.respond(x, &s.query, e, now, how, &w.writer)
 		return serve.Answered
 	}
 	w.r.refer(x, &s.query, now, &w.writer)

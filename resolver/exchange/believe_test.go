@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"bonsai/wire"
@@ -78,5 +79,36 @@ func FuzzBelieve(f *testing.F) {
 			}
 		}
 		isBareError(q, response)
+	})
+}
+
+// FuzzResponse gives Do whatever a server can send behind a header and question that match.
+func FuzzResponse(f *testing.F) {
+	q := queryFor("www.Example.")
+	end := questionEnd(q)
+	for _, b := range [][]byte{answerTo(q), answerTo(q, rcode(1), noOPT), answerTo(q, rcode(23))} {
+		f.Add(b[2:wire.HeaderSize], b[end:])
+	}
+	c := New(Config{Transport: &instantNet{}, Cookies: true})
+	f.Fuzz(func(t *testing.T, header, rest []byte) {
+		n := &instantNet{}
+		n.conn.answer = func(q []byte) []byte {
+			b := append([]byte(nil), q[:questionEnd(q)]...)
+			copy(b[2:4], header)
+			copy(b[6:wire.HeaderSize], header[min(4, len(header)):])
+			return append(b, rest...)
+		}
+		c.transport = n
+		for i := range 2 { // the second time with what was learned
+			r, err := c.Do(context.Background(), ask("192.0.2.53", "www.example."))
+			if (r == nil) == (err == nil) {
+				t.Errorf("try %d: got %v, %v", i, r, err)
+			}
+			if r != nil {
+				for _, section := range []wire.Section{wire.Answer, wire.Authority, wire.Additional} {
+					_, _ = r.RRsets(section)
+				}
+			}
+		}
 	})
 }

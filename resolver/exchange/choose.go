@@ -115,7 +115,7 @@ func (s *server) assess(d *candidate, zone uint64, now time.Duration) {
 	d.passed, d.stale = s.passed, now-s.triedAt
 	switch {
 	case s.fails > 0:
-		d.cost = max(d.cost, s.rto(false))
+		d.cost = max(d.cost, s.rto(false, 0))
 	case s.srtt > 0:
 		d.cost = s.srtt
 	}

@@ -213,6 +213,11 @@ func TestCookieBelongsToAddress(t *testing.T) {
 		if got := seen("192.0.2.54"); len(got) != 3 {
 			t.Errorf("without: sent from %v, want all three of the family", got)
 		}
+		n.reuse = true
+		if got := seen("192.0.2.53"); len(got) != 1 {
+			t.Errorf("with a cookie and sockets reused: sent from %v, want one address", got)
+		}
+		n.reuse = false
 		if got := seen("2001:db8::53"); len(got) != 1 || got[outgoing[3]] != 100 {
 			t.Errorf("IPv6: sent from %v", got)
 		}

@@ -20,11 +20,14 @@ const (
 
 	// deadAfter timeouts in a row make a server dead: it is passed over while others are alive.
 	deadAfter = 3
+	// longLookEvery so many timeouts a dead server is waited for longer.
+	longLookEvery = 8
+	maxFails      = 250
 	// minHold and maxHold bound how long a dead server is left alone after each further timeout,
 	// doubling. The bound is short, for all that a zone whose servers came back has lost by it is
 	// this time.
 	minHold = time.Second
-	maxHold = 3 * time.Second
+	maxHold = 2500 * time.Millisecond
 )
 
 // How many queries may wait for one server. A server that never answered has not earned more: a
@@ -63,6 +66,7 @@ type server struct {
 	fails      uint8         // timeouts in a row
 	prober     *exchange     // whose query is on its way to the dead server, nil for none
 	passed     uint8         // times that Choose took another since triedAt
+	phase      uint8         // of the long looks, for the servers of a zone often fail together
 	failedAt   time.Duration // when the last timeout was counted
 	lostSentAt time.Duration // and when that query was sent
 	holdUntil  time.Duration // when a dead server may be asked again
@@ -92,10 +96,11 @@ type lameness struct {
 }
 
 // rto is how long to wait for a response: the retransmission timeout of RFC 6298 §2.3, doubled for
-// each timeout in a row (§5.5). A dead server is mostly given the first timeout again, so that
-// finding one of many that came back takes no longer than it must; now and then it gets a long
-// one, for it may be slow and not dead.
-func (s *server) rto(recursive bool) time.Duration {
+// each timeout in a row (§5.5), but no more than once for what this question has waited for so far
+// (retry): a resolution has other servers to ask. A dead server is mostly given the first timeout
+// again, so that finding the one of many that came back takes no longer than it must; now and then
+// it gets a long one, for it may be slow and not dead.
+func (s *server) rto(recursive bool, retry int) time.Duration {
 	t := unknownRTO
 	if s.srtt > 0 {
 		t = max(minRTO, s.srtt+4*s.rttvar)
@@ -107,8 +112,8 @@ func (s *server) rto(recursive bool) time.Duration {
 	case s.fails == 0:
 	case s.fails < deadAfter:
 		// RFC 6298 §5.7: what was measured before a timeout says little of the time behind it.
-		t = max(t, unknownRTO) << s.fails
-	case s.fails%4 == 2:
+		t = max(t, unknownRTO) << min(int(s.fails), retry+1)
+	case (s.fails+s.phase)%longLookEvery == longLookEvery-1:
 		t = max(t, unknownRTO) << 2
 	default:
 		t = max(t, unknownRTO)
@@ -142,7 +147,9 @@ func (s *server) timedOut(sentAt, now time.Duration) {
 	if sentAt < s.failedAt {
 		return
 	}
-	s.fails = min(s.fails+1, 250)
+	if s.fails++; s.fails >= maxFails {
+		s.fails -= longLookEvery // and the long looks go on
+	}
 	s.failedAt, s.lostSentAt = now, sentAt
 	if s.isDead() {
 		s.holdUntil = now + min(maxHold, minHold<<min(s.fails-deadAfter, 8))

@@ -15,13 +15,13 @@ func TestRTT(t *testing.T) {
 		{180 * ms, 110 * ms, 48125 * time.Microsecond, 302500 * time.Microsecond},
 	}
 	var s server
-	if got := s.rto(false); got != unknownRTO {
+	if got := s.rto(false, 0); got != unknownRTO {
 		t.Errorf("unknown: got %v, want %v", got, unknownRTO)
 	}
 	for i, step := range steps {
 		s.measured(step.rtt)
-		if s.srtt != step.srtt || s.rttvar != step.rttvar || s.rto(false) != step.rto {
-			t.Errorf("step %d: got %v, %v, %v, want %v", i, s.srtt, s.rttvar, s.rto(false), step)
+		if s.srtt != step.srtt || s.rttvar != step.rttvar || s.rto(false, 0) != step.rto {
+			t.Errorf("step %d: got %v, %v, %v, want %v", i, s.srtt, s.rttvar, s.rto(false, 0), step)
 		}
 	}
 }
@@ -31,22 +31,23 @@ func TestRTO(t *testing.T) {
 		name      string
 		s         server
 		recursive bool
+		retry     int
 		want      time.Duration
 	}{
-		{"fast", server{srtt: ms, rttvar: ms}, false, minRTO},
-		{"fast, recursive", server{srtt: ms, rttvar: ms}, true, minRecursiveRTO},
-		{"slow", server{srtt: 2 * time.Second, rttvar: time.Second}, false, maxRTO},
-		{"one timeout", server{srtt: 100 * ms, rttvar: 25 * ms, fails: 1}, false, 2 * unknownRTO},
-		{"two timeouts", server{srtt: 100 * ms, rttvar: 25 * ms, fails: 2}, false, 4 * unknownRTO},
-		{"unknown, one timeout", server{fails: 1}, false, 2 * unknownRTO},
-		{"unknown, two timeouts", server{fails: 2}, false, 4 * unknownRTO},
-		{"dead", server{srtt: 100 * ms, rttvar: 25 * ms, fails: 3}, false, unknownRTO},
-		{"long dead, long look", server{fails: 6}, false, 4 * unknownRTO},
-		{"long dead", server{fails: 250}, false, 4 * unknownRTO},
-		{"long dead", server{fails: 249}, false, unknownRTO},
+		{"fast", server{srtt: ms, rttvar: ms}, false, 0, minRTO},
+		{"fast, recursive", server{srtt: ms, rttvar: ms}, true, 0, minRecursiveRTO},
+		{"slow", server{srtt: 2 * time.Second, rttvar: time.Second}, false, 0, maxRTO},
+		{"one timeout", server{srtt: 100 * ms, rttvar: 25 * ms, fails: 1}, false, 0, 2 * unknownRTO},
+		{"two timeouts", server{srtt: 100 * ms, rttvar: 25 * ms, fails: 2}, false, 1, 4 * unknownRTO},
+		{"two timeouts of others", server{fails: 2}, false, 0, 2 * unknownRTO},
+		{"unknown, one timeout", server{fails: 1}, false, 0, 2 * unknownRTO},
+		{"unknown, two timeouts", server{fails: 2}, false, 1, 4 * unknownRTO},
+		{"dead", server{srtt: 100 * ms, rttvar: 25 * ms, fails: 3}, false, 0, unknownRTO},
+		{"long dead", server{fails: 6}, false, 0, unknownRTO},
+		{"long dead, long look", server{fails: 7}, false, 0, 4 * unknownRTO},
 	}
 	for _, tt := range tests {
-		if got := tt.s.rto(tt.recursive); got != tt.want {
+		if got := tt.s.rto(tt.recursive, tt.retry); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -57,8 +58,12 @@ func TestBackOff(t *testing.T) {
 	var s server
 	now := longAgo
 	var holds []time.Duration
-	for range 300 {
+	long := 0
+	for range 400 {
 		now += 10 * time.Second
+		if s.rto(false, 0) > unknownRTO {
+			long++
+		}
 		s.timedOut(now-time.Second, now)
 		holds = append(holds, max(0, s.holdUntil-now))
 	}
@@ -68,7 +73,10 @@ func TestBackOff(t *testing.T) {
 		}
 	}
 	if last := holds[len(holds)-1]; last != maxHold {
-		t.Errorf("after 300 timeouts: got %v, want %v", last, maxHold)
+		t.Errorf("after 400 timeouts: got %v, want %v", last, maxHold)
+	}
+	if long < 400/longLookEvery || long > 400/longLookEvery+2 {
+		t.Errorf("%d of 400 tries were waited for longer, want one in %d", long, longLookEvery)
 	}
 	s.answered()
 	if s.fails != 0 || s.holdUntil != 0 {

@@ -11,5 +11,14 @@ import (
 // openUDP opens a connected UDP socket.
 func openUDP(local, server netip.AddrPort) (net.Conn, error) {
 	var d net.Dialer
-	return d.DialUDP(context.Background(), "udp", local, server)
+	conn, err := d.DialUDP(context.Background(), "udp", local, server)
+	if err != nil {
+		return nil, err
+	}
+	return udpSocket{conn}, nil
 }
+
+type udpSocket struct{ *net.UDPConn }
+
+// Reusable says that the socket may carry further queries.
+func (udpSocket) Reusable() {}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,8 @@ type socket struct {
 	conn   net.Conn
 	opened time.Duration
 	uses   int
-	last   []byte // the response that was believed last
+	last   []byte     // the response that was believed last
+	from   netip.Addr // as configured; invalid where the system chose
 }
 
 // Reusable marks connections of a Transport that may carry more than one query. Without it each has
@@ -68,6 +70,7 @@ func (x *exchange) takeSocket() (*socket, error) {
 	if x.mayReuse() {
 		if k := x.takeIdle(); k != nil {
 			k.uses++
+			x.from = k.from
 			return k, nil
 		}
 	}
@@ -79,7 +82,7 @@ func (x *exchange) takeSocket() (*socket, error) {
 	if x.spare = nil; k == nil {
 		k = new(socket)
 	}
-	*k = socket{conn: conn, opened: x.start, uses: 1}
+	*k = socket{conn: conn, opened: x.start, uses: 1, from: x.from}
 	return k, nil
 }
 
@@ -133,7 +136,8 @@ func (x *exchange) takeIdle() *socket {
 		s.idle[n-1] = nil
 		s.idle = s.idle[:n-1]
 		x.c.idle.count.Add(-1)
-		if x.start-k.opened < socketAge {
+		// RFC 7873 §5.1: a cookie is only sent from the address that it was given to.
+		if x.start-k.opened < socketAge && (x.cookie.length == 0 || k.from == x.cookie.local) {
 			return k
 		}
 		_ = k.conn.Close()
@@ -246,7 +250,7 @@ func (x *exchange) askUDP() (msg []byte, err error) {
 	}
 	x.sent = true
 	x.s.shard.mu.Lock()
-	timeout := x.s.rto(x.a.RD)
+	timeout := x.s.rto(x.a.RD, x.a.Retry)
 	x.s.shard.mu.Unlock()
 	n, err := x.receive(x.socket, timeout)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 )
 
 // stream is one TCP connection that queries share, pipelined and answered in any order (RFC 7766
-// §6.2.1.1). All but ready, dialled, conn and writing is guarded by the pool's lock; these are set
-// before ready is closed.
+// §6.2.1.1). All but ready, dialled, conn, from and writing is guarded by the pool's lock; these are
+// set before ready is closed.
 type stream struct {
 	server  netip.AddrPort
 	ready   chan struct{} // closed when the connection is open, or failed to
 	dialled error
 	conn    net.Conn
+	from    netip.Addr    // as configured; invalid where the system chose
 	writing chan struct{} // holds a token while a message is written
 
 	users   int // Asks that have joined

@@ -51,6 +51,9 @@ func (t *table) obtain(a netip.AddrPort, now time.Duration) *server {
 			sh.evict()
 		}
 		s = &server{addr: a, shard: sh}
+		for _, b := range a.Addr().As16() {
+			s.phase += b
+		}
 		sh.servers[a] = s
 	}
 	s.used = now
@@ -100,7 +103,7 @@ type ServerInfo struct {
 
 func (s *server) info(now time.Duration) ServerInfo {
 	i := ServerInfo{
-		Addr: s.addr, SRTT: s.srtt, RTTVar: s.rttvar, RTO: s.rto(false), Fails: int(s.fails),
+		Addr: s.addr, SRTT: s.srtt, RTTVar: s.rttvar, RTO: s.rto(false, 0), Fails: int(s.fails),
 		Held: max(0, s.holdUntil-now), Tried: now - s.triedAt,
 		TCPFirst: s.tcpUntil > now, Cookie: s.cookie != nil,
 	}

@@ -67,7 +67,7 @@ func (c *Client) Close() {
 // comes back in memory of its own.
 func (x *exchange) askTCP() ([]byte, error) {
 	x.s.shard.mu.Lock()
-	timeout := min(maxTCPTimeout, max(minTCPTimeout, 4*x.s.rto(x.a.RD)))
+	timeout := min(maxTCPTimeout, max(minTCPTimeout, 4*x.s.rto(x.a.RD, x.a.Retry)))
 	if x.doubt == ErrTimeout {
 		// UDP got no answer just now: this is but a last try, of a few round trips.
 		timeout = max(minLastTry, 4*x.s.srtt)
@@ -127,6 +127,7 @@ func (x *exchange) openStream(ctx context.Context, alone bool) (*stream, error) 
 			return nil, ctx.Err()
 		}
 		if err == nil {
+			x.from = st.from
 			return st, nil
 		}
 		p.release(st, false)
@@ -139,7 +140,9 @@ func (x *exchange) openStream(ctx context.Context, alone bool) (*stream, error) 
 
 // dial opens the connection of a stream that this Ask has just put into the pool.
 func (x *exchange) dial(ctx context.Context, st *stream) {
-	conn, err := x.c.transport.DialTCP(ctx, x.local(0), x.a.Server)
+	local := x.local(0)
+	st.from = local.Addr()
+	conn, err := x.c.transport.DialTCP(ctx, local, x.a.Server)
 	if err == nil {
 		x.c.counters.connections.Add(1)
 	} else if isNoRoute(err) {

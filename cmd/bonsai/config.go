@@ -16,7 +16,7 @@ import (
 
 // Config is everything the daemon can be told. Files that settings name have been read.
 type Config struct {
-	Listen    []netip.AddrPort
+	Listen    []netip.AddrPort // none: 127.0.0.1:53 and [::1]:53, as far as the machine has them
 	RootHints []zonecut.Server
 	Anchors   []validate.Anchor // none: nothing is validated
 	Validate  bool
@@ -61,7 +61,6 @@ type PortRange struct{ First, Last uint16 }
 // defaults returns what holds where nothing is said.
 func defaults() *Config {
 	return &Config{
-		Listen:       []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53"), netip.MustParseAddrPort("[::1]:53")},
 		RootHints:    zonecut.BuiltinHints(),
 		Anchors:      validate.BuiltinAnchors(),
 		Validate:     true,

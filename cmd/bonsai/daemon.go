@@ -133,6 +133,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	wait.Go(func() { served <- d.server.Serve(context.WithoutCancel(ctx)) })
 	d.ready.Store(true)
 	d.log.Info("ready", "listen", fmt.Sprint(d.server.Addrs()), "version", versionNumber())
+	d.logBuffers()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -149,6 +150,20 @@ func (d *daemon) serve(ctx context.Context) error {
 	d.close()
 	wait.Wait()
 	return err
+}
+
+// logBuffers tells how large the receive buffers of the UDP sockets came out: the system's limit, often
+// less than what is asked for, decides what a burst may bring without loss.
+func (d *daemon) logBuffers() {
+	least := 0
+	for i, s := range d.server.Stats().Sockets {
+		if i == 0 || s.ReceiveBuffer < least {
+			least = s.ReceiveBuffer
+		}
+	}
+	if least > 0 {
+		d.log.Info("UDP receive buffers", "bytes", least)
+	}
 }
 
 // close ends what was made. It may be called on a half-made daemon.

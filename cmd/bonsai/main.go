@@ -35,7 +35,7 @@ var version = ""
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal does not wait for queries under way
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

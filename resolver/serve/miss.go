@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// maxIdleRunners is how many goroutines wait for the next miss. A goroutine that has worked has a
-	// stack of the right size; one more than this is not worth its memory.
-	maxIdleRunners = 64
+	// maxIdleRunners is how many goroutines wait for the next miss. One that has worked has a stack of
+	// the right size, which a new one has to grow in steps; but it costs some 10 KiB. This many are a
+	// burst of four batches.
+	maxIdleRunners = 256
 	// keptQuery bounds the buffer that a runner keeps for copies of queries.
 	keptQuery = 2048
 	// missRoom is the least room for a response.

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	reflectAddrs = flag.String("reflect", "", "serve a reflector on this comma-separated list of addresses until interrupted, in place of tests")
+	reflectAddrs = flag.String("reflect", "", "serve a reflector on this comma-separated list of addresses, or default, until interrupted, in place of tests")
 	portableFlag = flag.Bool("portable", false, "with -reflect: one datagram a call")
 	workersFlag  = flag.Int("workers", 1, "with -reflect: UDP sockets for each address")
 	missingFlag  = flag.Bool("missing", false, "with -reflect: every query is a miss")
@@ -79,6 +79,9 @@ func TestMain(m *testing.M) {
 func serveReflector() error {
 	c := Config{Portable: *portableFlag, Workers: *workersFlag}
 	for text := range strings.SplitSeq(*reflectAddrs, ",") {
+		if text == "default" {
+			break
+		}
 		a, err := netip.ParseAddrPort(text)
 		if err != nil {
 			return err
@@ -104,6 +107,7 @@ func serveReflector() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	fmt.Println("listening on", s.Addrs(), "without", s.Absent())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err = s.Serve(ctx)

@@ -105,7 +105,7 @@ type Config struct {
 	MaxInflight int
 
 	// MaxTCP and MaxTCPPerClient bound the TCP connections, in all and for each client, which is an
-	// IPv4 address or an IPv6 /64. Default 1000 and 64.
+	// IPv4 address or an IPv6 /64. Default 1000 and 200.
 	MaxTCP, MaxTCPPerClient int
 	// MaxTCPInflight bounds the misses being worked on for one connection: with more, no more queries
 	// are read from it. Default 64.

@@ -88,7 +88,7 @@ func (c *Config) setDefaults() {
 	}{
 		{&c.Workers, runtime.GOMAXPROCS(0)}, {&c.UDPSize, 1232},
 		{&c.ReceiveBuffer, 4 << 20}, {&c.SendBuffer, 4 << 20},
-		{&c.MaxInflight, 1024}, {&c.MaxTCP, 1000}, {&c.MaxTCPPerClient, 64}, {&c.MaxTCPInflight, 64},
+		{&c.MaxInflight, 1024}, {&c.MaxTCP, 1000}, {&c.MaxTCPPerClient, 200}, {&c.MaxTCPInflight, 64},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value

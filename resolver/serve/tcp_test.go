@@ -308,7 +308,6 @@ func TestShutdownAnswersWhatIsInHand(t *testing.T) {
 			down := make(chan error)
 			go func() { down <- s.Shutdown(context.Background()) }()
 			idle.closed()
-			c.Write(frame(query(3, "hit"))) // comes too late
 			close(h.gate)
 			checkEcho(t, u.receive(), query(1, "miss"))
 			checkEcho(t, c.receive(), query(2, "miss"))

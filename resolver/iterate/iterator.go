@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync/atomic"
 
@@ -88,8 +89,11 @@ func (it *Iterator) Resolve(ctx context.Context, t *Task, name wire.Name, qt wir
 	return r.run((*resolution).begin)
 }
 
-// Renew asks zone's parent for its delegation, and keeps it. It does nothing for a zone whose
-// parent's servers answer for the zone itself, for they grant nothing.
+// ErrNoGrant says that the parent was heard and gave no delegation.
+var ErrNoGrant = errors.New("the parent's servers give no delegation of the zone")
+
+// Renew asks zone's parent for its delegation, and keeps it. The error is a *Failure or ErrNoGrant: the
+// delegation is gone, or the servers asked have the zone themselves and so never delegate it.
 func (it *Iterator) Renew(ctx context.Context, t *Task, zone wire.Name) error {
 	zone = zone.Canonical()
 	if it.config.Cuts.Configured(zone) != nil {
@@ -97,6 +101,11 @@ func (it *Iterator) Renew(ctx context.Context, t *Task, zone wire.Name) error {
 	}
 	r := resolution{Iterator: it, ctx: ctx, task: t, name: zone, qtype: wire.TypeNS, renew: zone}
 	r.minimise = minimiser{mode: Off}
-	_, err := r.run((*resolution).begin)
-	return err
+	if _, err := r.run((*resolution).begin); err != nil {
+		return err
+	}
+	if !r.renewed {
+		return ErrNoGrant
+	}
+	return nil
 }

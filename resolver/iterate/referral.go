@@ -15,7 +15,7 @@ func (r *resolution) followReferral() step {
 	r.stats.referrals.Add(1)
 	r.config.Cuts.Store(cut, now, r.task.Epoch)
 	if cut.Zone.Equal(r.name) && r.parentSide() && !r.isMinimised() {
-		if r.renew == "" {
+		if r.renewed = r.renew != ""; !r.renewed {
 			r.finishDS()
 		}
 		return nil

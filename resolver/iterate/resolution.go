@@ -35,6 +35,7 @@ type resolution struct {
 	avoid []netip.AddrPort
 	renew wire.Name // the zone whose delegation alone is wanted; "" for an ordinary resolution
 
+	renewed    bool // it was given
 	ordinary   bool // configured zones that are First have failed
 	askedAgain bool // the parent was, for a delegation that was no use
 	minimise   minimiser

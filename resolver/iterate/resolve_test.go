@@ -643,6 +643,17 @@ func TestRenew(t *testing.T) {
 	if cut := w.cuts.Deepest(wire.MustName("example.com."), w.now); cut.Expires != w.now+3600 || cut.Since != w.now-3000 {
 		t.Errorf("got %d s left since %d s, want 3600 and 3000", cut.Expires-w.now, w.now-cut.Since)
 	}
+	// A parent that denies the zone, or has it itself, grants nothing.
+	for _, answer := range []string{"? example.com. NS aa NXDOMAIN\nau com. SOA a. b. 1 2 3 4 5", "? example.com. NS aa\nan example.com. NS ns.example.com."} {
+		w.servers[netip.MustParseAddr("192.0.2.1")] = nil
+		w.parse("@ 192.0.2.1\n" + answer)
+		if err := w.it.Renew(t.Context(), &task, wire.MustName("example.com.")); err != ErrNoGrant {
+			t.Errorf("got %v, want ErrNoGrant", err)
+		}
+	}
+	if cut := w.cuts.Deepest(wire.MustName("example.com."), w.now); cut.Expires != w.now+3600 {
+		t.Errorf("got %d s left, want 3600 still", cut.Expires-w.now)
+	}
 	w.asked = nil
 	if err := w.it.Renew(t.Context(), &task, wire.Root); err != nil || !slices.Equal(w.asked, []string{"198.51.100.1 . NS"}) {
 		t.Errorf("renewal of the root: %v, asked %v", err, w.asked)

@@ -304,6 +304,10 @@ func (w *World) Table(ctx context.Context, out io.Writer, resolver netip.AddrPor
 	ok = true
 	var wrong []string
 	for _, row := range rows {
+		if ctx.Err() != nil {
+			ok = false
+			break
+		}
 		r := w.Try(ctx, resolver, row, validates)
 		mark := "ok"
 		if len(r.Wrong) > 0 {

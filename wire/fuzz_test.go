@@ -150,9 +150,9 @@ func FuzzName(f *testing.F) {
 				t.Fatalf("ReadName says %v, walkName %t", err, ok)
 			}
 			if ok {
-				var s slab
+				var x Expander
 				ownEnd, err := NameEnd(pkt, off)
-				if !n.Valid() || length != len(n) || walked != end || ownEnd != end || err != nil || s.name(pkt, off) != n || !sameName(pkt, off, off) {
+				if !n.Valid() || length != len(n) || walked != end || ownEnd != end || err != nil || x.name(pkt, off) != n || !sameName(pkt, off, off) {
 					t.Fatalf("%q ends at %d, %d or %d", n, end, walked, ownEnd)
 				}
 				roundTrip(t, n)

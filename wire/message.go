@@ -159,8 +159,8 @@ func (m *Message) sectionBounds(s Section) (first, last int) {
 
 // Owner returns a record's owner. It borrows the packet where the name lies there in one piece.
 func (m *Message) Owner(r *Record) Name {
-	var s slab
-	return s.name(m.Bytes, int(r.owner))
+	var x Expander
+	return x.name(m.Bytes, int(r.owner))
 }
 
 // AppendOwner appends a record's owner, uncompressed.
@@ -172,6 +172,6 @@ func (m *Message) AppendOwner(dst []byte, r *Record) []byte {
 // RDATA returns a record's RDATA with names uncompressed. It borrows the packet where nothing had
 // to be expanded.
 func (m *Message) RDATA(r *Record) []byte {
-	var s slab
-	return s.rdata(m, r)
+	var x Expander
+	return x.record(m, r)
 }

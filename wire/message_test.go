@@ -307,9 +307,10 @@ func TestRDATAFields(t *testing.T) {
 		if got := ValidRDATA(test.t, []byte(test.rdata)); got != test.ok {
 			t.Errorf("ValidRDATA(%v, %q) is %t", test.t, test.rdata, got)
 		}
-		out, ok := AppendRDATA([]byte("x"), []byte(test.rdata), test.t, 0, len(test.rdata))
-		if ok != test.ok || ok && string(out) != "x"+test.rdata {
-			t.Errorf("AppendRDATA(%v, %q) is %q %t", test.t, test.rdata, out, ok)
+		var x Expander
+		out, ok := x.RDATA([]byte("x"+test.rdata), test.t, 1, 1+len(test.rdata))
+		if ok != test.ok || ok && string(out) != test.rdata {
+			t.Errorf("RDATA(%v, %q) is %q %t", test.t, test.rdata, out, ok)
 		}
 		if !test.ok {
 			continue
@@ -322,8 +323,12 @@ func TestRDATAFields(t *testing.T) {
 			t.Errorf("NameFields(%v) are %s, want %s", test.t, got, test.names)
 		}
 	}
-	if _, ok := AppendRDATA(nil, []byte("1234"), TypeA, 2, 1); ok {
-		t.Error("AppendRDATA of no stretch")
+	var x Expander
+	if _, ok := x.RDATA([]byte("1234"), TypeA, 2, 1); ok {
+		t.Error("RDATA of no stretch")
+	}
+	if _, ok := x.Name([]byte{0xC0, 0}, 0); ok {
+		t.Error("a name that points to itself")
 	}
 }
 

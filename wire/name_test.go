@@ -168,8 +168,8 @@ func TestCompressedNames(t *testing.T) {
 			}
 		}
 	}
-	var s slab
-	if got := s.name(pkt, 13); got != "\x01b\x01a\x03com\x00" || s.buf == nil {
+	var x Expander
+	if got, ok := x.Name(pkt, 13); !ok || got != "\x01b\x01a\x03com\x00" || x.buf == nil {
 		t.Errorf("got %q", got)
 	}
 }

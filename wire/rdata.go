@@ -145,18 +145,6 @@ func ValidRDATA(t Type, rdata []byte) bool {
 	return (layout == nil || off == len(rdata)) && len(rdata) <= 0xFFFF
 }
 
-// AppendRDATA appends the RDATA of pkt[off:end] with its names uncompressed; ok is false where they
-// are malformed or the known fields do not fit.
-func AppendRDATA(dst, pkt []byte, t Type, off, end int) (out []byte, ok bool) {
-	if off < 0 || off > end || end > len(pkt) {
-		return dst, false
-	}
-	if _, err := checkRDATA(pkt, t, off, end); err != nil {
-		return dst, false
-	}
-	return appendRDATA(dst, pkt, t, off, end), true
-}
-
 // appendRDATA appends the checked RDATA of pkt[off:end] with its names uncompressed.
 func appendRDATA(dst, pkt []byte, t Type, off, end int) []byte {
 	for _, f := range layoutOf(t) {

@@ -258,11 +258,11 @@ func (x *hashIndex) add(hash uint64, number int) {
 func (g *grouper) make(m *Message, first, last int) ([]RRset, error) {
 	sets := make([]RRset, g.n)
 	lists := make([][]byte, last-first)
-	var names slab
+	var x Expander
 	at, large := 0, false
 	for i := range sets {
 		f, r := &g.groups[i], &m.Records[g.groups[i].first]
-		sets[i] = RRset{Owner: names.name(m.Bytes, int(r.owner)), Type: f.typ, Class: r.Class, TTL: r.TTL}
+		sets[i] = RRset{Owner: x.name(m.Bytes, int(r.owner)), Type: f.typ, Class: r.Class, TTL: r.TTL}
 		sigs, end := at+int(f.data), at+int(f.data)+int(f.sigs)
 		sets[i].RDATA = lists[at:at:sigs]
 		if f.sigs > 0 {
@@ -286,7 +286,7 @@ func (g *grouper) make(m *Message, first, last int) ([]RRset, error) {
 		if r.Type == TypeRRSIG && set.Type != TypeRRSIG {
 			list, tag = &set.Sigs, tag+1
 		}
-		if err := u.append(list, tag, names.rdata(m, r)); err != nil {
+		if err := u.append(list, tag, x.record(m, r)); err != nil {
 			return nil, err
 		}
 	}
@@ -343,37 +343,62 @@ func (u *uniquer) isNew(tag int, rdata []byte) bool {
 	}
 }
 
-// A slab holds what had to be expanded, in few allocations. What it gave stays where it is.
-type slab struct{ buf []byte }
+// An Expander reads names and RDATA out of messages: it borrows the message where they lie in it in
+// one piece, and holds what had to be expanded in few allocations. What it gave stays where it is.
+// The zero value is ready.
+type Expander struct{ buf []byte }
 
-// slabSize is the least capacity of a slab in bytes.
-const slabSize = 128
+// expanderSize is the least capacity of an Expander that holds something, in bytes.
+const expanderSize = 128
 
-// name returns the checked name at off, borrowed from the packet where it lies there in one piece.
-func (s *slab) name(pkt []byte, off int) Name {
+// Name returns the name at off; ok is false where it is malformed.
+func (x *Expander) Name(pkt []byte, off int) (n Name, ok bool) {
+	if _, _, ok = walkName(pkt, off); !ok {
+		return "", false
+	}
+	return x.name(pkt, off), true
+}
+
+// name is Name for what has been checked.
+func (x *Expander) name(pkt []byte, off int) Name {
 	if b := wholeName(pkt, off); b != nil {
 		return BorrowName(b)
 	}
-	s.reserve()
-	at := len(s.buf)
-	s.buf, _, _ = AppendName(s.buf, pkt, off)
-	return BorrowName(s.buf[at:len(s.buf):len(s.buf)])
+	x.reserve()
+	at := len(x.buf)
+	x.buf, _, _ = AppendName(x.buf, pkt, off)
+	return BorrowName(x.buf[at:len(x.buf):len(x.buf)])
 }
 
-// rdata returns a record's RDATA with names uncompressed, borrowed from the packet where it is.
-func (s *slab) rdata(m *Message, r *Record) []byte {
-	off, end := int(r.rdata), int(r.rdata)+int(r.rdataLen)
-	if !r.compressed {
-		return m.Bytes[off:end:end]
+// RDATA returns the RDATA of pkt[off:end] with names uncompressed; ok is false where they are
+// malformed or the known fields do not fit.
+func (x *Expander) RDATA(pkt []byte, t Type, off, end int) (rdata []byte, ok bool) {
+	if off < 0 || off > end || end > len(pkt) {
+		return nil, false
 	}
-	s.reserve()
-	at := len(s.buf)
-	s.buf = appendRDATA(s.buf, m.Bytes, r.Type, off, end)
-	return s.buf[at:len(s.buf):len(s.buf)]
+	compressed, err := checkRDATA(pkt, t, off, end)
+	if err != nil {
+		return nil, false
+	}
+	return x.rdata(pkt, t, off, end, compressed), true
 }
 
-func (s *slab) reserve() {
-	if s.buf == nil {
-		s.buf = make([]byte, 0, slabSize)
+func (x *Expander) rdata(pkt []byte, t Type, off, end int, compressed bool) []byte {
+	if !compressed {
+		return pkt[off:end:end]
+	}
+	x.reserve()
+	at := len(x.buf)
+	x.buf = appendRDATA(x.buf, pkt, t, off, end)
+	return x.buf[at:len(x.buf):len(x.buf)]
+}
+
+func (x *Expander) record(m *Message, r *Record) []byte {
+	return x.rdata(m.Bytes, r.Type, int(r.rdata), int(r.rdata)+int(r.rdataLen), r.compressed)
+}
+
+func (x *Expander) reserve() {
+	if x.buf == nil {
+		x.buf = make([]byte, 0, expanderSize)
 	}
 }

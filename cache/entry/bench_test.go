@@ -88,3 +88,17 @@ func BenchmarkMatches(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkUnpack(b *testing.B) {
+	for _, bench := range benchContents(b) {
+		e := mustPack(b, bench.c, testNow)
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := e.Unpack(testNow); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -239,16 +239,16 @@ func defaultRCODE(k Kind) wire.RCODE {
 //	0 to 59       0 to 59 seconds
 //	60 to 119     1 to 60 minutes
 //	120 to 168    2 to 50 hours
-//	169 to 199    3 to 33 days
-//	200 to 245    two bytes, 60 to 11,835 seconds
-//	246 to 253    three bytes, 11,836 to 536,123 seconds
+//	169 to 197    3 to 31 days
+//	198 to 243    two bytes, 60 to 11,835 seconds
+//	244 to 253    three bytes, 11,836 to 667,195 seconds, which is above a week
 //	254, 255      three or four bytes follow, big-endian
 const (
 	spanMinutes = 60
 	spanHours   = 120
 	spanDays    = 169
-	span2       = 200
-	span3       = 246
+	span2       = 198
+	span3       = 244
 	span4       = 254
 	span5       = 255
 
@@ -283,7 +283,7 @@ func appendSpan(dst []byte, v uint32) []byte {
 		return append(dst, byte(spanMinutes+v/60-1))
 	case v%3600 == 0 && v <= 50*3600:
 		return append(dst, byte(spanHours+v/3600-2))
-	case v%86400 == 0 && v <= 33*86400:
+	case v%86400 == 0 && v <= 31*86400:
 		return append(dst, byte(spanDays+v/86400-3))
 	case v < span3Base:
 		v -= span2Base

@@ -15,11 +15,15 @@ func (x *exchange) admit() error {
 	s := x.c.servers.obtain(x.a.Server, x.c.now())
 	x.s = s
 	sh := s.shard
-	for waited := false; ; waited = true {
+	since := x.c.now()
+	if !x.a.Since.IsZero() && s.isDead() {
+		since = x.a.Since.Sub(x.c.start)
+	}
+	for {
 		now := x.c.now()
 		// What came of a query that was sent while this one waited holds for this one. One sent
 		// before says less: the server may have come back since.
-		if waited && s.fails > 0 && s.lostSentAt >= x.admittedAt && s.failedAt > x.admittedAt {
+		if s.fails > 0 && s.lostSentAt >= since && s.failedAt > since {
 			sh.mu.Unlock()
 			return x.fail(ErrTimeout, errSilent)
 		}
@@ -42,9 +46,6 @@ func (x *exchange) admit() error {
 			sh.mu.Unlock()
 			x.c.counters.busy.Add(1)
 			return x.fail(ErrBusy, nil)
-		}
-		if !waited {
-			x.admittedAt = now
 		}
 		if err := x.queue(now); err != nil {
 			return err

@@ -22,7 +22,6 @@ type exchange struct {
 	ctx        context.Context
 	a          *Ask
 	s          *server
-	admittedAt time.Duration
 	start      time.Duration // of the round
 	sent       bool          // the round's query left this machine
 	socket     *socket       // of the round, where it is over UDP

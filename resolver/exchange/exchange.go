@@ -56,7 +56,10 @@ type Ask struct {
 	TCP    bool // over TCP from the start
 	// Retry counts how often this server has left this question unanswered in this resolution; a
 	// retry offers a smaller UDP payload, for the response may be lost for its size.
-	Retry  int
+	Retry int
+	// Since is when the resolution began: a dead server that has left a query unanswered after that is
+	// not waited for again. Zero: when Do is called.
+	Since  time.Time
 	Budget Budget      // nil: no bound
 	Trace  func(Event) // nil, or called for each exchange of packets, on Do's goroutine
 }

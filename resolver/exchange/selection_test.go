@@ -18,6 +18,7 @@ import (
 // one answers, with up to rounds passes over all of them.
 func resolve(c *Client, servers []netip.AddrPort, rounds int) error {
 	err := error(ErrTimeout)
+	since := time.Now()
 	for round := range rounds {
 		var tried []netip.AddrPort
 		for {
@@ -26,7 +27,7 @@ func resolve(c *Client, servers []netip.AddrPort, rounds int) error {
 				break
 			}
 			tried = append(tried, server)
-			a := &Ask{Server: server, Zone: wire.MustName("example."), Name: wire.MustName("www.example."), Type: wire.TypeA, Retry: round}
+			a := &Ask{Server: server, Zone: wire.MustName("example."), Name: wire.MustName("www.example."), Type: wire.TypeA, Retry: round, Since: since}
 			if _, err = c.Do(context.Background(), a); err == nil {
 				return nil
 			}
@@ -222,6 +223,30 @@ func TestOneOfManyComesBack(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSince: a resolution does not wait for a server that was found silent since it began.
+func TestSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNet(t)
+		n.add("192.0.2.1", &fakeServer{})
+		c := n.client(Config{})
+		start := time.Now()
+		for range deadAfter {
+			_, _ = c.Do(context.Background(), ask("192.0.2.1", "www.example."))
+		}
+		for since, want := range map[time.Time]time.Duration{start: 0, time.Now(): minHold + unknownRTO} {
+			begin := time.Now()
+			a := ask("192.0.2.1", "www.example.")
+			a.Since = since
+			if _, err := c.Do(context.Background(), a); !errors.Is(err, ErrTimeout) {
+				t.Errorf("got %v", err)
+			}
+			if took := time.Since(begin); took > want {
+				t.Errorf("since %v: took %v, want at most %v", since.Sub(start), took, want)
+			}
+		}
+	})
 }
 
 // TestManyComeBack: of the 26 addresses of a root or TLD, too, each is asked within the minute.

@@ -86,6 +86,9 @@ func (x *exchange) do() (*Reply, error) {
 	if !x.c.Usable(x.a.Server.Addr()) {
 		return nil, x.fail(ErrUnreachable, errNotAsked)
 	}
+	if !x.a.Name.Valid() {
+		return nil, x.fail(ErrMalformed, wire.ErrName)
+	}
 	if err := x.admit(); err != nil {
 		return nil, err
 	}

@@ -367,3 +367,20 @@ func TestTrace(t *testing.T) {
 		}
 	})
 }
+
+// TestBadName: what is no name is not asked.
+func TestBadName(t *testing.T) {
+	n := newFakeNet(t)
+	n.add("192.0.2.53", &fakeServer{udp: reply()})
+	c := n.client(Config{})
+	for _, name := range []wire.Name{"", "\x03www", "\x40", "\x03www\x00\x00", "\xc0\x0c"} {
+		a := ask("192.0.2.53", "www.example.")
+		a.Name = name
+		if _, err := c.Do(context.Background(), a); !errors.Is(err, wire.ErrName) {
+			t.Errorf("%q: got %v", string(name), err)
+		}
+	}
+	if len(n.ports) != 0 {
+		t.Errorf("%d packets were sent", len(n.ports))
+	}
+}

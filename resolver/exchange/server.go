@@ -48,6 +48,10 @@ const (
 	tcpFirstFor   = 60 * time.Second
 )
 
+// aloneFor is how long a server that closed a TCP connection behind its first answer, with more to
+// answer, gets one query a connection.
+const aloneFor = 10 * time.Minute
+
 // Lameness.
 const (
 	lameFor   = 45 * time.Second
@@ -81,7 +85,7 @@ type server struct {
 	mismatches  uint8
 	tcpUntil    time.Duration // TCP first
 	tcpFailedAt time.Duration
-	oneShot     bool // it closed a TCP connection that had more to answer
+	aloneUntil  time.Duration // one query a TCP connection
 
 	idle       []*socket // that may carry another query, the last used at the end
 	idleListed bool      // with Client.idle

@@ -72,7 +72,7 @@ func (x *exchange) askTCP() ([]byte, error) {
 		// UDP got no answer just now: this is but a last try, of a few round trips.
 		timeout = max(minLastTry, 4*x.s.srtt)
 	}
-	alone := x.s.oneShot
+	alone := x.start < x.s.aloneUntil
 	x.s.shard.mu.Unlock()
 	ctx, cancel := context.WithTimeout(x.ctx, timeout)
 	defer cancel()
@@ -101,7 +101,7 @@ func (x *exchange) askTCP() ([]byte, error) {
 		if !used {
 			alone = true
 			x.s.shard.mu.Lock()
-			x.s.oneShot = true
+			x.s.aloneUntil = x.start + aloneFor
 			x.s.shard.mu.Unlock()
 		}
 	}

@@ -12,6 +12,7 @@
 //	algorithm.go  the algorithms of signatures and digests; key.go the keys, parsed once
 //	denial.go     what NSEC (nsec.go) and NSEC3 (nsec3.go) RRsets prove together
 //	trust.go      where validation starts and where it is off; anchor.go reads trust anchors
+//	keeper.go     anchors that follow their zone (RFC 5011); sentinel.go tells clients which they are
 //	cost.go       how much work one client query may cause
 package validate
 

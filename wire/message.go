@@ -32,6 +32,16 @@ type Record struct {
 	rdataLen   uint16
 }
 
+// firstRecords is how many records to make room for before any has been read: what the header counts,
+// where that is little. More is taken as it comes.
+func (m *Message) firstRecords() int {
+	count := 0
+	for i := 6; i < HeaderSize; i += 2 {
+		count += int(binary.BigEndian.Uint16(m.Bytes[i:]))
+	}
+	return min(count, fewRecords)
+}
+
 // Parse reads a whole message. Every name and every known RDATA in it has been walked when it
 // returns nil, so that the accessors can't fail. Octets behind the last record are ignored, for
 // some servers pad.
@@ -49,6 +59,9 @@ func (m *Message) Parse(pkt []byte) error {
 		if off, err = m.parseQuestion(off, i == 0); err != nil {
 			return err
 		}
+	}
+	if m.Records == nil {
+		m.Records = make([]Record, 0, m.firstRecords())
 	}
 	for s := Answer; s <= Additional; s++ {
 		for range int(binary.BigEndian.Uint16(pkt[6+2*int(s):])) {

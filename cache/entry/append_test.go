@@ -258,6 +258,9 @@ func TestAllocations(t *testing.T) {
 		if allocs != 0 {
 			t.Fatalf("seed %d: %v allocations", seed, allocs)
 		}
+		if allocs := testing.AllocsPerRun(20, func() { Pack(nil, c, testNow) }); allocs > 1 {
+			t.Fatalf("seed %d: %v allocations for an entry of its own", seed, allocs)
+		}
 	}
 }
 

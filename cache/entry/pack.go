@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"bonsai/wire"
@@ -36,6 +37,9 @@ func Pack(dst []byte, c *Content, now uint32) ([]byte, error) {
 func pack(dst []byte, c *Content, now uint32) ([]byte, error) {
 	if !packable(c) {
 		return dst, ErrUnpackable
+	}
+	if cap(dst)-len(dst) < roomForAny {
+		dst = slices.Grow(dst, estimate(c))
 	}
 	h := headPacker{c: c, dst: dst, start: len(dst), lifetime: c.Lifetime}
 	if h.lifetime == 0 {
@@ -82,6 +86,29 @@ func (h *headPacker) only(dst []byte) ([]byte, error) {
 		return dst, ErrTooLarge
 	}
 	return h.dst, nil
+}
+
+// roomForAny is a room in bytes that is taken to be enough without a look at the content.
+const roomForAny = 4096
+
+// estimate returns how many bytes an entry takes at most, more or less.
+func estimate(c *Content) int {
+	n := 32 + len(c.QName)
+	for _, e := range c.EDE {
+		n += 4 + len(e.Text)
+	}
+	for _, sets := range [...][]wire.RRset{c.Answer, c.Authority, c.Additional} {
+		for i := range sets {
+			n += 8 + len(sets[i].Owner)
+			for _, r := range sets[i].RDATA {
+				n += 2 + len(r)
+			}
+			for _, r := range sets[i].Sigs {
+				n += len(r)
+			}
+		}
+	}
+	return min(n, MaxSize)
 }
 
 // packable says whether the header can hold what c says.

@@ -244,8 +244,27 @@ func policies(set *replay.Settings) (c policy.Config, err error) {
 	if c.AllowSnoop, err = prefixes(set.AllowSnoop); err != nil {
 		return c, err
 	}
-	c.Refuse, err = prefixes(set.Refuse)
-	return c, err
+	if c.Refuse, err = prefixes(set.Refuse); err != nil {
+		return c, err
+	}
+	if c.PrivateAddress, err = prefixes(set.PrivateAddresses); err != nil {
+		return c, err
+	}
+	for _, d := range set.PrivateDomains {
+		name, err := wire.ParseName(d)
+		if err != nil {
+			return c, err
+		}
+		c.PrivateDomain = append(c.PrivateDomain, name.Canonical())
+	}
+	c.LocalData = policy.LocalData{}
+	for _, record := range set.LocalData {
+		if err := c.LocalData.Add(record); err != nil {
+			return c, err
+		}
+	}
+	c.SpecialUse = set.SpecialUse
+	return c, nil
 }
 
 // prefixes reads prefixes and addresses.

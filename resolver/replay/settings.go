@@ -158,10 +158,34 @@ func (set *Settings) flat(o Option) error {
 	case "local-data":
 		set.LocalData = append(set.LocalData, v)
 		set.needs["local-data"] = true
+	case "special-use":
+		var err error
+		set.SpecialUse, err = yes(v)
+		return err
+	case "forward", "stub":
+		return set.flatZone(o.Key+"-zone", v)
 	default:
 		return set.server(o.Key, v)
 	}
 	return nil
+}
+
+// flatZone reads "forward: NAME ADDRESS …" and "stub: NAME ADDRESS …", which only our own scenarios
+// have; the word first among the addresses is forward-first.
+func (set *Settings) flatZone(clause, v string) error {
+	w := strings.Fields(v)
+	if len(w) < 2 {
+		return fmt.Errorf("takes a name and addresses")
+	}
+	z := Zone{Name: w[0]}
+	for _, a := range w[1:] {
+		if a == "first" {
+			z.First = true
+		} else {
+			z.Addrs = append(z.Addrs, a)
+		}
+	}
+	return set.zone(clause, &z)
 }
 
 // features reads Deckard's "features: a = 1; b = 2".

@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"bonsai/wire"
+)
+
+const testNow = 1_800_000_000
+
+// TestLayoutsAgree: every layout writes the same bytes, at once and after some time.
+func TestLayoutsAgree(t *testing.T) {
+	for _, mix := range []*Mix{{Seed: 1}, {Seed: 2, Signed: true}} {
+		layouts := make([]Layout, len(Kinds))
+		for i, k := range Kinds {
+			l, err := k.New(100_000, 64<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			layouts[i] = l
+		}
+		var m wire.Message
+		const n = 3000
+		for i := range n {
+			if err := m.Parse(mix.Response(nil, i)); err != nil {
+				t.Fatalf("response %d: %v", i, err)
+			}
+			for _, l := range layouts {
+				l.Insert(&m, testNow)
+			}
+		}
+		for i := range n {
+			for _, later := range []uint32{0, 7} {
+				agree(t, mix, layouts, i, testNow+later)
+			}
+		}
+	}
+}
+
+func agree(t *testing.T, mix *Mix, layouts []Layout, i int, now uint32) {
+	t.Helper()
+	var q wire.Query
+	if v := q.Parse(mix.Query(nil, i)); v != wire.QueryOK {
+		t.Fatalf("query %d: %v", i, v)
+	}
+	first, ok := layouts[0].Lookup(nil, &q, now)
+	if !ok {
+		t.Fatalf("name %d is not in %s", i, Kinds[0].Name)
+	}
+	for j, l := range layouts {
+		got, ok := l.Lookup(nil, &q, now)
+		if !ok {
+			t.Fatalf("name %d is not in %s", i, Kinds[j].Name)
+		}
+		same := bytes.Equal(got, first)
+		if Kinds[j].Semantic {
+			same = text(t, got) == text(t, first)
+		}
+		if !same {
+			t.Fatalf("name %d: %s writes\n%s\n%x\nand %s\n%s\n%x", i, Kinds[j].Name, text(t, got), got, Kinds[0].Name, text(t, first), first)
+		}
+	}
+}
+
+func text(t *testing.T, b []byte) string {
+	var m dns.Msg
+	if err := m.Unpack(b); err != nil {
+		t.Fatalf("%x: %v", b, err)
+	}
+	return m.String()
+}
+
+// TestMix holds the shares of the mix to what it says.
+func TestMix(t *testing.T) {
+	mix := &Mix{Seed: 3}
+	const n = 20_000
+	types := map[wire.Type]int{}
+	names := map[string]bool{}
+	bytes := 0
+	for i := range n {
+		qname, qt := mix.Question(nil, i)
+		types[qt]++
+		names[string(qname)] = true
+		bytes += len(qname)
+	}
+	if len(names) != n {
+		t.Errorf("%d different names of %d", len(names), n)
+	}
+	for qt, want := range map[wire.Type]int{wire.TypeA: 56, wire.TypeAAAA: 25, wire.TypeTXT: 19} {
+		if got := types[qt] * 100 / n; got < want-1 || got > want+1 {
+			t.Errorf("%v: %d %%, want %d", qt, got, want)
+		}
+	}
+	if mean := bytes / n; mean < 20 || mean > 40 {
+		t.Errorf("names of %d bytes on average", mean)
+	}
+}

@@ -62,6 +62,16 @@ func (c *chain) aliases() (n int) {
 	return n
 }
 
+// synthetic says whether a link was made from proofs about other names.
+func (c *chain) synthetic() bool {
+	for _, l := range c.links {
+		if l.synthetic {
+			return true
+		}
+	}
+	return false
+}
+
 // passed says whether the chain went through name already.
 func (c *chain) passed(name wire.Name) bool {
 	for _, l := range c.links {
@@ -136,7 +146,7 @@ func (t *tree) conclude(c *chain, epoch uint64) *result {
 		c.failure = newFailure(wire.EDEOther, "response cannot be packed: "+err.Error())
 		return t.fail(c, now, epoch)
 	}
-	if len(c.links) > 1 && whole.Lifetime > 0 && c.question.t != wire.TypeANY {
+	if len(c.links) > 1 && whole.Lifetime > 0 && c.question.t != wire.TypeANY && !c.synthetic() {
 		r.storePacked(&whole.Content, packed, now, epoch)
 	}
 	return &result{content: whole, packed: packed}

@@ -14,7 +14,8 @@ import (
 // link is the content of one link: what is kept under one name and type.
 type link struct {
 	entry.Content
-	original uint32 // lifetime when it was stored, in seconds; of a link from the cache
+	original  uint32 // lifetime when it was stored, in seconds; of a link from the cache
+	synthetic bool   // made from proofs about other names: not kept
 }
 
 func newLink(kind entry.Kind, name wire.Name, t wire.Type) *link {
@@ -62,6 +63,9 @@ func (c *link) clamp(most, negative uint32) {
 // fail is set there is none, or one that did not validate.
 func (t *tree) next(ctx context.Context, name wire.Name, rt wire.Type) (c *link, fail *failure) {
 	if c := t.cached(name, rt); c != nil {
+		return c, nil
+	}
+	if c := t.synthesise(name, rt); c != nil {
 		return c, nil
 	}
 	if f := t.cachedFailure(name, rt); f != nil {
@@ -174,6 +178,7 @@ func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c
 			c.RCODE = wire.RCODENXDomain
 		}
 		if f == nil {
+			t.learn(res, now, epoch)
 			r.store(c, now, epoch)
 			r.storeDNAME(c, now, epoch)
 			return c, nil

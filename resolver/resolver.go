@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bonsai/cache"
+	"bonsai/resolver/denial"
 	"bonsai/resolver/exchange"
 	"bonsai/resolver/iterate"
 	"bonsai/resolver/policy"
@@ -44,6 +45,7 @@ type Config struct {
 	NSID            string        // answered to clients that ask (RFC 5001); "" for none
 	NoRotation      bool          // leave the records of an RRset in the order they came
 	RootKeySentinel bool          // RFC 8509
+	DenialSize      int64         // bytes for proven denials (RFC 8198); 0: none are used
 	RefreshQueue    int           // refreshes waiting at most; 512
 	MaxFlights      int           // resolutions at once at most; 4096
 }
@@ -62,6 +64,7 @@ type Resolver struct {
 	log       *slog.Logger
 	flights   flights
 	cookies   cookieKey
+	denials   *denial.Store // nil: off
 	refreshes chan refresh
 	renewing  sync.Map // zones whose delegations are queued for renewal
 	stats     stats
@@ -122,6 +125,7 @@ func New(config Config) (*Resolver, error) {
 		}
 		r.validator = v
 	}
+	r.denials = newDenials(&config)
 	r.wait.Go(r.refresher)
 	return r, nil
 }

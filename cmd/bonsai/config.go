@@ -36,6 +36,7 @@ type Config struct {
 	EDNSSize       uint16
 	Cookies        bool
 	HardenGlue     bool
+	AggressiveNSEC bool
 
 	SHA1     bool
 	Insecure []wire.Name // negative trust anchors
@@ -61,19 +62,20 @@ type PortRange struct{ First, Last uint16 }
 // defaults returns what holds where nothing is said.
 func defaults() *Config {
 	return &Config{
-		RootHints:    zonecut.BuiltinHints(),
-		Anchors:      validate.BuiltinAnchors(),
-		Validate:     true,
-		CacheSize:    256 << 20,
-		LogLevel:     slog.LevelInfo,
-		Allow:        []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		Minimisation: iterate.Relaxed,
-		IPv4:         true,
-		IPv6:         true,
-		EDNSSize:     1232,
-		Cookies:      true,
-		HardenGlue:   true,
-		SpecialUse:   true,
+		RootHints:      zonecut.BuiltinHints(),
+		Anchors:        validate.BuiltinAnchors(),
+		Validate:       true,
+		CacheSize:      256 << 20,
+		LogLevel:       slog.LevelInfo,
+		Allow:          []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+		Minimisation:   iterate.Relaxed,
+		IPv4:           true,
+		IPv6:           true,
+		EDNSSize:       1232,
+		Cookies:        true,
+		HardenGlue:     true,
+		AggressiveNSEC: true,
+		SpecialUse:     true,
 		// A response with only what was asked for is smaller and gives an attacker less to work with.
 		MinimalResponses: true,
 		MaxTTL:           86400,

@@ -16,6 +16,7 @@ import (
 
 	"bonsai/cache"
 	"bonsai/resolver"
+	"bonsai/resolver/denial"
 	"bonsai/resolver/exchange"
 	"bonsai/resolver/iterate"
 	"bonsai/resolver/policy"
@@ -59,7 +60,7 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize, StaleLimit: staleLimit}); err != nil {
+	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize - denialSize(c), StaleLimit: staleLimit}); err != nil {
 		d.close()
 		return nil, err
 	}
@@ -77,6 +78,15 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 	}
 	d.web = newWeb(d)
 	return d, nil
+}
+
+// denialSize is the part of the cache's budget that proven denials have, in bytes: a 32nd, and none
+// where nothing is proven.
+func denialSize(c *Config) int64 {
+	if !c.Validate || !c.AggressiveNSEC {
+		return 0
+	}
+	return max(c.CacheSize/32, denial.MinSize)
 }
 
 func threads(c *Config) int {
@@ -108,7 +118,7 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 			Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
 			PrivateAddress: c.PrivateAddress, PrivateDomain: c.PrivateDomain,
 		},
-		MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NSID: c.Identity,
+		DenialSize: denialSize(c), MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NSID: c.Identity,
 	}
 	if c.Validate {
 		rc.Validate = &validate.Config{Anchors: c.Anchors, Insecure: c.Insecure, SHA1: c.SHA1, Now: clock.Unix}

@@ -79,6 +79,8 @@ var settings = []setting{
 		help: "send DNS cookies to servers (RFC 7873); default true"},
 	{key: "harden-glue", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.HardenGlue }),
 		help: "use glue only for names within the zone that gives it; default true"},
+	{key: "aggressive-nsec", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.AggressiveNSEC }),
+		help: "answer from proofs of other names what they prove (RFC 8198); default true"},
 	{key: "forward-zones", value: "ZONES", list: true, forward: true, setZones: addZones,
 		help: "zones asked of resolvers: a list of name, addrs, hosts, first, tcp"},
 	{key: "stub-zones", value: "ZONES", list: true, setZones: addZones,

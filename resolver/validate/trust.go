@@ -38,3 +38,10 @@ func (t *trust) closest(name wire.Name) (zone wire.Name, ok bool) {
 		}
 	}
 }
+
+// Covers says whether name is to be validated: a trust anchor lies at or above it, and no negative one
+// closer.
+func (v *Validator) Covers(name wire.Name) bool {
+	_, ok := v.trust.Load().closest(name)
+	return ok
+}

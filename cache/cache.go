@@ -1,23 +1,45 @@
 // Package cache is the sharded store of packed responses: key, lookup, expiry, eviction, counters.
+//
+// A cache is one budget of bytes outside the garbage collector's heap, cut into shards. A shard
+// holds the entries of the names that hash to it in two rings (ring.go, evict.go) and finds them
+// by an index of buckets (index.go) that grows with them into the same budget (shard.go). Entries
+// are opaque here but for their key, when they expire, and whether resolution leans on them.
+//
+// Lookups take no lock and write to no memory that others read, but for the first uses of an entry
+// since it was stored or moved (read.go). Stores take their shard's lock.
+//
+// What holds, and is asserted under the build tag invariants: a slot's offset is where an entry
+// begins whose key leads to the slot's bucket; every live entry has one slot; the bytes in a ring
+// from its tail to its head are entries and free stretches without a gap; no two regions overlap.
 package cache
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
+	"fmt"
 
 	"bonsai/cache/entry"
-	"bonsai/wire"
 )
 
-// MaxEntry is the length in bytes of the largest entry that any cache keeps.
-const MaxEntry = 1<<16 - 1
+// MaxEntry is the length in bytes of the largest entry that any cache keeps. One keeps entries up
+// to a sixteenth of the ring they go to.
+const MaxEntry = entry.MaxSize
 
-// MinSize is the smallest budget in bytes.
-const MinSize = 1 << 20
+// Limits of a budget in bytes.
+const (
+	// MinSize leaves a probation ring whose sixteenth takes a response as large as a datagram.
+	MinSize = 1 << 20
+	// MaxSize is what offsets of 32 bits reach.
+	MaxSize = maxShards * maxShard
+)
 
-// ErrSize says that a budget is below MinSize.
-var ErrSize = errors.New("cache: size below the smallest")
+const (
+	maxShards = 64
+	minShard  = 8 << 20         // bytes, unless there is but one
+	maxShard  = 1<<32 - granule // bytes
+)
+
+// ErrSize says that a budget is below MinSize or above MaxSize.
+var ErrSize = errors.New("cache: size out of range")
 
 // Config says how a Cache is made.
 type Config struct {
@@ -27,75 +49,93 @@ type Config struct {
 
 // Cache is the store. All methods may be called at once by many goroutines.
 type Cache struct {
-	config Config
-	shards []shard
-	epoch  atomic.Uint64
-	hits   atomic.Uint64
-	misses atomic.Uint64
+	shards  []shard
+	stale   uint32
+	flushes flushes
+	stripes stripes
 }
 
-type shard struct {
-	mu      sync.Mutex
-	entries map[Key]entry.Entry
-}
-
-// Stats are counters since New and sizes now, in entries and bytes.
-type Stats struct {
-	Hits, Misses uint64 // lookups by outcome; an expired entry that was found is a hit
-	Entries      uint64
-	Used         uint64
-	Capacity     uint64
-}
-
-// New returns an empty cache.
+// New returns an empty cache. Its budget is reserved and not yet resident.
 func New(config Config) (*Cache, error) {
-	if config.Size < MinSize {
-		return nil, ErrSize
+	if config.Size < MinSize || config.Size > MaxSize {
+		return nil, fmt.Errorf("%w: %d bytes, of %d to %d", ErrSize, config.Size, MinSize, MaxSize)
 	}
-	c := &Cache{config: config, shards: make([]shard, min(64, max(1, config.Size>>23)))}
+	n := max(1, min(maxShards, config.Size/minShard))
+	c := &Cache{shards: make([]shard, n), stale: config.StaleLimit}
 	for i := range c.shards {
-		c.shards[i].entries = make(map[Key]entry.Entry)
+		mem, release, err := reserve(int(config.Size / n / granule * granule))
+		if err != nil {
+			c.shards = c.shards[:i]
+			c.Close()
+			return nil, err
+		}
+		c.shards[i].init(mem, release, config.StaleLimit)
 	}
 	return c, nil
 }
 
-// Close gives the memory back. Nothing may be called afterwards.
-func (c *Cache) Close() {}
+// Close gives the memory back. No method may run then or be called afterwards.
+func (c *Cache) Close() {
+	for i := range c.shards {
+		c.shards[i].release()
+	}
+	c.shards = nil
+}
 
-// NewBuf returns a buffer for Lookup; each goroutine that looks up at once with others needs its own.
-func (c *Cache) NewBuf() []byte { return make([]byte, MaxEntry+16) }
+// NewBuf returns a buffer for Lookup. Goroutines that look up at once need one each.
+func (c *Cache) NewBuf() []byte { return make([]byte, bufSize) }
 
-func (c *Cache) shard(k *Key) *shard { return &c.shards[k.hash>>32%uint64(len(c.shards))] }
+// bufSize is what a copied entry takes at most: its length, itself, its checksum, and what is copied
+// to either side of it because whole words are.
+const bufSize = (maxPrefix+MaxEntry+sumSize)/word*word + 4*word
 
-// Prefetch touches the memory that Lookup of k will read first, so that a batch waits for it once.
-func (c *Cache) Prefetch(k *Key) {}
+// shard returns where a key's entry lies if anywhere: by the high half of the name's hash.
+func (c *Cache) shard(k *Key) *shard {
+	return &c.shards[k.nameHash>>32*uint64(len(c.shards))>>32]
+}
 
-// Lookup copies the entry of k into buf, which comes from NewBuf, and returns it there. An entry
-// that expired less than the stale limit ago is found, too: look at its Expires.
-func (c *Cache) Lookup(k *Key, now uint32, buf []byte) (entry.Entry, bool) {
-	s := c.shard(k)
-	s.mu.Lock()
-	e, ok := s.entries[*k]
-	s.mu.Unlock()
-	if !ok || int64(now)-int64(e.Expires()) >= int64(c.config.StaleLimit) {
-		c.misses.Add(1)
+// Prefetch touches what Lookup of k reads first, so that the waits of a batch for memory overlap:
+// Prefetch all keys, PrefetchEntry all, then Lookup all.
+func (c *Cache) Prefetch(k *Key) { c.shard(k).touchIndex(k) }
+
+// PrefetchEntry touches what Lookup of k reads next. It is worth its time where Prefetch was called
+// for as many keys as it takes for the index to have come.
+func (c *Cache) PrefetchEntry(k *Key) { c.shard(k).touchEntry(k) }
+
+// Lookup copies the entry of k into buf, which is as long as one from NewBuf, and returns it there.
+// An entry that expired less than the stale limit ago is found, too: look at its Expires. It counts
+// as a use of the entry.
+func (c *Cache) Lookup(k *Key, now uint32, buf []byte) (e entry.Entry, ok bool) {
+	f, ok := c.shard(k).read(k, buf)
+	stripe := &c.stripes[c.stripes.stripe()]
+	if !ok || isOver(f.entry.Expires(), now, c.stale) {
+		stripe.misses.Add(1)
 		return nil, false
 	}
-	c.hits.Add(1)
-	return buf[:copy(buf, e)], true
+	f.b.mark(f.i, f.meta)
+	stripe.hits.Add(1)
+	return f.entry, true
 }
+
+// isOver says whether what expires then is expired for limit seconds or more.
+func isOver(expires, now, limit uint32) bool { return now >= expires && now-expires >= limit }
 
 // Store copies e in under k. epoch is what Epoch said when its resolution began. It says false
 // where e is too large or a later flush covers its name.
 func (c *Cache) Store(k *Key, e entry.Entry, now uint32, epoch uint64) bool {
-	if len(e) > MaxEntry || epoch != c.epoch.Load() {
-		return false
-	}
 	s := c.shard(k)
 	s.mu.Lock()
-	s.entries[k.Own()] = append(entry.Entry(nil), e...)
+	if len(e) > touchMargin {
+		s.prepare(uint32(len(e)))
+	}
+	ok := s.admits(e) && !s.outdated(&c.flushes, k, epoch)
+	if ok {
+		s.store(k, e, now)
+	}
+	p := s.ahead(touchMargin)
 	s.mu.Unlock()
-	return true
+	s.touch(p)
+	return ok
 }
 
 // Remove forgets the entry of k and says whether there was one.
@@ -103,71 +143,10 @@ func (c *Cache) Remove(k *Key) bool {
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.entries[*k]
-	delete(s.entries, *k)
+	p := s.placeOf(k.hash)
+	r, ok := s.find(k, &p)
+	if ok {
+		s.forget(r, &s.counts.Flushed)
+	}
 	return ok
-}
-
-// Epoch returns the count of flushes. A resolution takes it when it begins and gives it to Store.
-func (c *Cache) Epoch() uint64 { return c.epoch.Load() }
-
-// FlushName forgets what is stored at the canonical name, of QTYPE t or, for 0, of all. With a
-// QTYPE, what is stored at the name under QTYPE 0 goes too, for it speaks of that type as well.
-func (c *Cache) FlushName(name wire.Name, t wire.Type) {
-	c.Flush(func(e entry.Entry) bool {
-		return wire.EqualFold(name, e.QName()) && (t == 0 || e.QType() == t || e.QType() == 0)
-	})
-}
-
-// FlushTree forgets what is stored at and below the canonical name.
-func (c *Cache) FlushTree(name wire.Name) {
-	c.Flush(func(e entry.Entry) bool { return wire.Name(e.QName()).IsSubdomainOf(name) })
-}
-
-// Flush forgets what match says.
-func (c *Cache) Flush(match func(entry.Entry) bool) {
-	c.epoch.Add(1)
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		for k, e := range s.entries {
-			if match(e) {
-				delete(s.entries, k)
-			}
-		}
-		s.mu.Unlock()
-	}
-}
-
-// Walk calls f with each entry, which it may not keep, until f says false.
-func (c *Cache) Walk(f func(entry.Entry) bool) {
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		all := make([]entry.Entry, 0, len(s.entries))
-		for _, e := range s.entries {
-			all = append(all, e)
-		}
-		s.mu.Unlock()
-		for _, e := range all {
-			if !f(e) {
-				return
-			}
-		}
-	}
-}
-
-// Stats returns the counters.
-func (c *Cache) Stats() Stats {
-	st := Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Capacity: uint64(c.config.Size)}
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		st.Entries += uint64(len(s.entries))
-		for _, e := range s.entries {
-			st.Used += uint64(len(e))
-		}
-		s.mu.Unlock()
-	}
-	return st
 }

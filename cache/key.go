@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"math/rand/v2"
 	"unsafe"
 
@@ -10,33 +12,35 @@ import (
 	"bonsai/wire"
 )
 
-// Key is what an entry is found by: kind, QNAME, QTYPE and realm, with the hash of the name. It
-// compares with ==. It borrows the name it was made of: to outlive that buffer, Own it.
+// Key is what an entry is found by: kind, QNAME, QTYPE and realm, with their hash. It compares with
+// == and holds no bytes of its own: it borrows the name it was made of, and to outlive that it must
+// be Owned.
 type Key struct {
-	hash  uint64 // of the name alone: the shard is chosen by it
-	name  wire.Name
-	qtype wire.Type
-	realm uint16
-	kind  entry.Kind
+	nameHash uint64 // of the name alone: the shard is chosen by it, so that a name is in one shard
+	hash     uint64 // of all
+	name     wire.Name
+	qtype    wire.Type
+	realm    uint16
+	kind     entry.Kind
 }
 
-// seed makes the places of names unknown to whoever chooses them. It does not keep chosen names
-// from sharing a place, for XXH64 has collisions under every seed: the bounded bucket does.
+// seed makes it unknown which names share a bucket with a given one. It does not keep chosen names
+// from sharing one with each other, for XXH64 has collisions under every seed; that costs little
+// because a bucket is bounded.
 var seed = rand.Uint64()
 
 // MakeKey returns the key of a canonical (lower case) wire-format QNAME, which it borrows.
 func MakeKey[N ~string | ~[]byte](kind entry.Kind, realm uint16, qname N, t wire.Type) Key {
-	// Both kinds of N begin with the pointer to their bytes.
-	name := wire.Name(unsafe.String(*(**byte)(unsafe.Pointer(&qname)), len(qname)))
-	return Key{hash: hashName(name), name: name, qtype: t, realm: realm, kind: kind}
+	// A string and a slice both begin with the pointer to their bytes.
+	name := unsafe.String(*(**byte)(unsafe.Pointer(&qname)), len(qname))
+	k := Key{nameHash: hashName(name), name: wire.Name(name), realm: realm}
+	return k.With(kind, t)
 }
 
-// keyOf returns the key of an entry, which it borrows.
-func keyOf(e entry.Entry) Key { return MakeKey(e.Kind(), e.Realm(), e.QName(), e.QType()) }
-
-// With returns the key of the same name and realm for another kind and QTYPE; it costs no hashing.
+// With returns the key of the same name and realm for a kind and QTYPE; the name is not hashed again.
 func (k Key) With(kind entry.Kind, t wire.Type) Key {
 	k.kind, k.qtype = kind, t
+	k.hash = mix(k.nameHash, uint64(t)|uint64(k.realm)<<16|uint64(kind)<<32)
 	return k
 }
 
@@ -46,17 +50,39 @@ func (k Key) Own() Key {
 	return k
 }
 
-// Kind, Realm, QName and QType return the key's parts. QName borrows as the key does.
+// Kind returns what kind of entry the key finds.
 func (k *Key) Kind() entry.Kind { return k.kind }
-func (k *Key) Realm() uint16    { return k.realm }
+
+// Realm returns the realm.
+func (k *Key) Realm() uint16 { return k.realm }
+
+// QName returns the canonical QNAME, borrowed as the key borrows it.
 func (k *Key) QName() wire.Name { return k.name }
+
+// QType returns the QTYPE.
 func (k *Key) QType() wire.Type { return k.qtype }
 
-func hashName(name wire.Name) uint64 {
-	var buf [8 + wire.MaxNameLen + 1]byte
-	for i := range 8 {
-		buf[i] = byte(seed >> (8 * i))
-	}
-	n := copy(buf[8:], name)
-	return xxhash.Sum64(buf[:8+n])
+// finds says whether e is the entry of the key.
+func (k *Key) finds(e entry.Entry) bool {
+	return e.Matches(k.kind, k.realm, unsafe.Slice(unsafe.StringData(string(k.name)), len(k.name)), k.qtype)
 }
+
+// keyOf returns the key of an entry, which it borrows.
+func keyOf(e entry.Entry) Key { return MakeKey(e.Kind(), e.Realm(), e.QName(), e.QType()) }
+
+// hashName hashes the name behind the seed.
+func hashName(name string) uint64 {
+	var buf [8 + wire.MaxNameLen + 1]byte
+	binary.LittleEndian.PutUint64(buf[:], seed)
+	return xxhash.Sum64(buf[:8+copy(buf[8:], name)])
+}
+
+// mix hashes the hash of a name and the rest of a key: a multiplication whose halves are folded,
+// which for a given rest is nearly one to one.
+func mix(nameHash, rest uint64) uint64 {
+	hi, lo := bits.Mul64(nameHash^rest*0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
+	return hi ^ lo
+}
+
+// sum is the checksum of an entry's bytes.
+func sum(e []byte) uint32 { return uint32(xxhash.Sum64(e)) }

@@ -1,0 +1,191 @@
+package cache
+
+// Eviction. A new entry goes to the probation ring, and on leaving that to the main ring if it was
+// asked for twice, or if main has room; else it leaves a ghost, and should it come back while that
+// lasts it goes to main at once. On leaving main an entry that was used since it came is carried
+// to the front again, one use less; an unused one is forgotten.
+
+// maxMoves is how many entries are copied an insert, at most.
+const maxMoves = 32
+
+// promotion is how many uses bring an entry from probation to main.
+const promotion = 2
+
+// maxLooks is how far an entry that has earned no place looks for one in main.
+const maxLooks = 8
+
+const (
+	// maxRetreat is what part of main is given to the index in one lap, at most.
+	maxRetreat = 32
+	// tailLead is how many entries leave for one that comes while that is done.
+	tailLead = 8
+)
+
+// tail is what lies at the tail of a ring.
+type tail struct {
+	off, n  uint32 // where, and how many bytes in all
+	live    bool   // a slot points at it
+	slot    slotRef
+	place   place
+	expires uint32
+}
+
+// oldest returns what lies at the tail of r.
+func (s *shard) oldest(r *ring) (t tail) {
+	t.off = r.tail
+	n, prefix := readPrefix(s.mem[t.off:])
+	if prefix == 0 {
+		t.n = n
+		return t
+	}
+	e := s.entry(t.off)
+	t.n = regionSize(n)
+	k := keyOf(e)
+	t.place = s.placeOf(k.hash)
+	t.slot, t.live = s.locate(t.off, &t.place)
+	t.expires = e.Expires()
+	return t
+}
+
+// use returns how often the live entry was used.
+func (t *tail) use() uint32 { return t.slot.b.use(t.slot.i) }
+
+// worthless says whether the live entry is kept for nobody: it is expired, and unused or beyond the
+// stale limit.
+func (s *shard) worthless(t *tail, now uint32) bool {
+	return t.expires <= now && t.use() == 0 || isOver(t.expires, now, s.staleLimit)
+}
+
+// allocate makes room for n bytes in r.
+func (s *shard) allocate(r *ring, n, now uint32, moves *int) (off uint32, ok bool) {
+	for !r.fit(n) {
+		if r.empty() {
+			return 0, false
+		}
+		s.leave(r, now, moves)
+	}
+	return r.take(n), true
+}
+
+// leave takes what lies at the tail of r away, or to where it belongs now.
+func (s *shard) leave(r *ring, now uint32, moves *int) {
+	t := s.oldest(r)
+	r.release(t.n)
+	switch {
+	case !t.live:
+	case s.worthless(&t, now):
+		s.expire(&t)
+	case r == &s.main:
+		s.leaveMain(&t, moves)
+	default:
+		s.leaveProbation(&t, now, moves)
+	}
+}
+
+// makeWay brings main's limit down to wish, for the index, as far as that goes. What is written above
+// it stays until the tail comes there; in that last stretch the tail goes faster than the head
+// follows, and begins again before the head has come to the end.
+func (s *shard) makeWay(wish, now uint32, moves *int) {
+	r := &s.main
+	wish = max(wish, r.limit-(r.limit-r.base)/maxRetreat)
+	for lead := tailLead; lead > 0 && r.wrapped && r.tail > wish; lead-- {
+		s.leave(r, now, moves)
+	}
+	r.limit = min(r.limit, max(wish, r.extent()))
+}
+
+// leaveMain carries a used entry to the front of main, or forgets it.
+func (s *shard) leaveMain(t *tail, moves *int) {
+	switch use := t.use(); {
+	case use == 0:
+		s.forget(t.slot, &s.counts.Unused)
+	case *moves == 0 || !s.main.fit(t.n):
+		s.forget(t.slot, &s.counts.Hurried)
+	default:
+		s.carry(t, s.main.take(t.n), use-1, moves)
+	}
+}
+
+// leaveProbation brings an entry to main, or forgets it.
+func (s *shard) leaveProbation(t *tail, now uint32, moves *int) {
+	use := t.use()
+	switch {
+	case *moves == 0:
+	case use >= promotion:
+		if to, ok := s.allocate(&s.main, t.n, now, moves); ok {
+			s.carry(t, to, 0, moves)
+			return
+		}
+	case s.main.fit(t.n) || s.clearJunk(t, now, moves):
+		s.carry(t, s.main.take(t.n), use, moves)
+		return
+	}
+	s.remember(&t.place)
+	s.forget(t.slot, &s.counts.Unused)
+}
+
+// expire forgets an entry that is worthless. If it was used, that is remembered.
+func (s *shard) expire(t *tail) {
+	if t.use() > 0 {
+		s.remember(&t.place)
+	}
+	s.forget(t.slot, &s.counts.Expired)
+}
+
+// clearJunk makes room in main for an entry that has earned none, of what is worth less than it: the
+// expired, and the unused that expires in half of its time or less.
+func (s *shard) clearJunk(candidate *tail, now uint32, moves *int) bool {
+	for looks := maxLooks; looks > 0 && !s.main.fit(candidate.n); looks-- {
+		if s.main.empty() {
+			return false
+		}
+		t := s.oldest(&s.main)
+		switch {
+		case !t.live:
+			s.main.release(t.n)
+		case s.worthless(&t, now):
+			s.main.release(t.n)
+			s.expire(&t)
+		case t.use() > 0:
+			s.main.release(t.n)
+			s.leaveMain(&t, moves)
+		case remaining(t.expires, now) < remaining(candidate.expires, now)/2:
+			s.main.release(t.n)
+			s.forget(t.slot, &s.counts.Unused)
+		default:
+			return false
+		}
+	}
+	return s.main.fit(candidate.n)
+}
+
+// remaining returns the seconds until expires.
+func remaining(expires, now uint32) uint32 { return max(expires, now) - now }
+
+// carry copies an entry that has left its ring to to, in main.
+func (s *shard) carry(t *tail, to, use uint32, moves *int) {
+	*moves--
+	s.counts.Carried++
+	b := t.slot.b
+	if overlaps := to < t.off && to+t.n > t.off; overlaps {
+		// It overwrites itself, so that readers must wait.
+		s.begin(b)
+		defer s.end(b)
+	}
+	if to != t.off {
+		move(s.mem, to, t.off, t.n)
+		s.repoint(t.slot, to)
+	}
+	b.setUse(t.slot.i, use)
+}
+
+// bucketOfGhost returns the bucket that keeps the ghost of a key.
+func (s *shard) bucketOfGhost(p *place) *bucket {
+	return s.bucket(addressA(p.a, s.buckets.Load()))
+}
+
+// remember leaves a ghost of a key.
+func (s *shard) remember(p *place) { s.bucketOfGhost(p).remember(p.ghost) }
+
+// recalls says whether the key was forgotten unused not long ago.
+func (s *shard) recalls(p *place) bool { return s.bucketOfGhost(p).recall(p.ghost) }

@@ -34,12 +34,12 @@ const law = `
 
 // confined are the outside libraries, each with where it may be imported: packages, or single files.
 var confined = map[string][]string{
-	"github.com/cespare/xxhash/v2": {"cache/key.go"},
+	"github.com/cespare/xxhash/v2": {"cache/key.go", "bench"},
 	"github.com/prometheus/":       {"cmd/bonsai/metrics.go"},
 	"github.com/dchest/siphash":    {"resolver/cookie.go"},
 	"github.com/spf13/pflag":       {"cmd/bonsai/flags.go"},
 	"go.yaml.in/yaml/v3":           {"cmd/bonsai/yaml.go"},
-	"github.com/miekg/dns": {"resolver/validate", "resolver/zonecut/hints.go", "resolver/policy/localdata.go",
+	"github.com/miekg/dns": {"bench", "resolver/validate", "resolver/zonecut/hints.go", "resolver/policy/localdata.go",
 		"resolver/replay", "resolver/lab"},
 	"github.com/cloudflare/circl/": {"resolver/validate"},
 	"golang.org/x/sys/":            {"cache", "resolver/serve", "resolver/exchange", "cmd/bonsai"},

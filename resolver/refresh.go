@@ -25,6 +25,9 @@ func refreshBelow(lifetime uint32) uint32 { return lifetime / 10 }
 
 // dueForRefresh says whether a hit should have its answer renewed.
 func (r *Resolver) dueForRefresh(e entry.Entry, now uint32) bool {
+	if r.config.NoPrefetch {
+		return false
+	}
 	left := e.Expires() - now
 	return left <= refreshBelow(e.Original()) && e.Kind() != entry.KindFailure && e.Kind() != entry.KindUnvalidated
 }
@@ -44,6 +47,9 @@ func (r *Resolver) refreshSoon(q *wire.Query) {
 // renewCutSoon queues the renewal of a delegation in use whose lease ends soon. Only the parent can
 // renew it. One that is queued already is not queued again.
 func (r *Resolver) renewCutSoon(zone wire.Name) {
+	if r.config.NoPrefetch {
+		return
+	}
 	if _, queued := r.renewing.LoadOrStore(zone, true); queued {
 		return
 	}

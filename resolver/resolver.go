@@ -46,6 +46,8 @@ type Config struct {
 	NoRotation      bool          // leave the records of an RRset in the order they came
 	RootKeySentinel bool          // RFC 8509
 	DenialSize      int64         // bytes for proven denials (RFC 8198); 0: none are used
+	NoStale         bool          // never answer from expired data
+	NoPrefetch      bool          // renew nothing before it expires
 	RefreshQueue    int           // refreshes waiting at most; 512
 	MaxFlights      int           // resolutions at once at most; 4096
 }
@@ -79,6 +81,9 @@ func (c *Config) defaults() {
 	set(&c.Patience, 10*time.Second)
 	set(&c.StalePatience, 1800*time.Millisecond)
 	set(&c.StaleTTL, 30)
+	if c.NoStale {
+		c.StaleTTL = 0
+	}
 	set(&c.MaxTTL, 86400)
 	set(&c.MaxNegativeTTL, 3600)
 	set(&c.RefreshQueue, 512)

@@ -50,7 +50,20 @@ type Config struct {
 	MinTTL, MaxTTL   uint32 // seconds
 	Identity         string // for id.server and NSID; "" gives none
 
-	MaxInflight, MaxTCP, MaxTCPPerClient int // 0: the front end's defaults
+	MaxInflight, MaxTCP, MaxTCPPerClient int
+
+	BlockLists     []policy.List
+	AllowLists     []*policy.NameSet
+	RateLimit      policy.RateLimit
+	MaxNegativeTTL uint32 // seconds
+	ServeStale     bool
+	StaleTTL       uint32 // seconds
+	StaleLimit     uint32 // seconds
+	StalePatience  uint32 // milliseconds
+	Prefetch       bool
+
+	// Notices are what is to be logged of files that were read.
+	Notices []string
 
 	ValidationTime int64  // Unix seconds; 0: the clock's
 	ClockFile      string // "": the system's clock
@@ -79,6 +92,16 @@ func defaults() *Config {
 		// A response with only what was asked for is smaller and gives an attacker less to work with.
 		MinimalResponses: true,
 		MaxTTL:           86400,
+		MaxInflight:      1024,
+		MaxTCP:           1000,
+		MaxTCPPerClient:  200,
+		RateLimit:        policy.RateLimit{Slip: 2},
+		MaxNegativeTTL:   3600,
+		ServeStale:       true,
+		StaleTTL:         30,
+		StaleLimit:       86400,
+		StalePatience:    1800,
+		Prefetch:         true,
 	}
 }
 
@@ -95,6 +118,23 @@ type setting struct {
 	// setZones takes its place for keys that hold mappings.
 	setZones func(c *Config, zones []zonecut.Configured)
 	forward  bool
+	// setItems takes its place for other keys that hold mappings, with these fields.
+	setItems func(c *Config, items []item, dir string) error
+	fields   []string
+}
+
+// item is one mapping of a list. An item that is a plain value is the first of its fields.
+type item struct {
+	line   int
+	fields map[string][]string
+}
+
+// one returns the value of a field, a default where it is not given.
+func (i *item) one(field, missing string) string {
+	if v := i.fields[field]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return missing
 }
 
 // problem is one thing wrong with the configuration.
@@ -129,6 +169,7 @@ func (p *problem) Error() string {
 type given struct {
 	values []string
 	zones  []zonecut.Configured
+	items  []item
 	line   int
 }
 
@@ -163,7 +204,13 @@ func (c *Config) apply(said map[string]given, file, dir string) (errs []error) {
 			s.setZones(c, g.zones)
 			continue
 		}
-		if err := s.set(c, g.values, dir); err != nil {
+		var err error
+		if s.setItems != nil {
+			err = s.setItems(c, g.items, dir)
+		} else {
+			err = s.set(c, g.values, dir)
+		}
+		if err != nil {
 			errs = append(errs, &problem{file: file, line: g.line, key: s.key, text: err.Error()})
 		}
 	}

@@ -29,8 +29,6 @@ const (
 	// drainTime is how long queries under way may take once the daemon is told to stop. With what
 	// closing takes it stays under the five seconds that are promised.
 	drainTime = 4 * time.Second
-	// staleLimit is how long expired data may still be served (RFC 8767 §5: 1 to 3 days).
-	staleLimit = 24 * 60 * 60
 	// gcPercent spares a tiny heap the many collections that Go's own 100 would give it: what is
 	// large, the cache, lies outside of the heap.
 	gcPercent = 400
@@ -54,13 +52,16 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 	if err != nil {
 		return nil, err
 	}
+	for _, notice := range c.Notices {
+		log.Warn(notice)
+	}
 	d := &daemon{log: log}
 	if c.Metrics.IsValid() {
 		if d.metrics, err = net.Listen("tcp", c.Metrics.String()); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize - denialSize(c), StaleLimit: staleLimit}); err != nil {
+	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize - denialSize(c), StaleLimit: c.StaleLimit}); err != nil {
 		d.close()
 		return nil, err
 	}
@@ -117,8 +118,12 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 			Allow: c.Allow, Refuse: c.Refuse, AllowSnoop: c.AllowSnoop, SpecialUse: c.SpecialUse,
 			Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
 			PrivateAddress: c.PrivateAddress, PrivateDomain: c.PrivateDomain,
+			AllowLists: c.AllowLists, BlockLists: c.BlockLists,
+			RateLimit: c.RateLimit, RateStats: &rates, RateClock: rateClock,
 		},
 		DenialSize: denialSize(c), MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NSID: c.Identity,
+		MaxNegativeTTL: c.MaxNegativeTTL, NoStale: !c.ServeStale, StaleTTL: c.StaleTTL,
+		StalePatience: time.Duration(c.StalePatience) * time.Millisecond, NoPrefetch: !c.Prefetch,
 	}
 	if c.Validate {
 		rc.Validate = &validate.Config{Anchors: c.Anchors, Insecure: c.Insecure, SHA1: c.SHA1, Now: clock.Unix}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -21,8 +23,10 @@ type command struct {
 
 // commands are what the first argument may name, each with the settings that have a flag there.
 var commands = map[string]func(*setting) bool{
-	"":      func(s *setting) bool { return s.flag },
-	"check": func(s *setting) bool { return s.flag },
+	"":        func(s *setting) bool { return s.flag },
+	"check":   func(s *setting) bool { return s.flag },
+	"example": func(*setting) bool { return false },
+	"manual":  func(*setting) bool { return false },
 	"lab": func(s *setting) bool {
 		switch s.key {
 		case "listen", "metrics", "dnssec", "qname-minimisation", "cache-size", "threads", "log-level":
@@ -39,7 +43,7 @@ func parseCommand(args []string) (*command, error) {
 		c.name = args[0]
 		args = args[1:]
 		if _, ok := commands[c.name]; !ok || c.name == "" {
-			return nil, unknown("command", "", c.name, []string{"lab", "check"})
+			return nil, unknown("command", "", c.name, slices.Sorted(maps.Keys(commands)))
 		}
 	}
 	fs := c.flagSet()
@@ -127,17 +131,21 @@ func unknown(what, dashes, name string, names []string) error {
 // nameWidth is what a flag and its value's name take of a line of help.
 const nameWidth = 28
 
+// synopses are the commands as help and the manual show them.
+var synopses = []struct{ name, form, does string }{
+	{"", "bonsai [flags]", "run the resolver"},
+	{"lab", "bonsai lab [flags]", "run a small signed Internet, and bonsai on it at 127.0.0.1:5300"},
+	{"check", "bonsai check --config FILE", "exit 0, or name file, line and key that is wrong and what would be right"},
+	{"example", "bonsai example", "print a configuration file with every key, its default and its reason"},
+	{"manual", "bonsai manual", "print the manual page, for man -l -"},
+}
+
 // usage writes the help of a command.
 func (c *command) usage(w io.Writer) {
-	switch c.name {
-	case "lab":
-		fmt.Fprintln(w, "bonsai lab [flags]             run a small signed Internet, and bonsai on it at 127.0.0.1:5300")
-	case "check":
-		fmt.Fprintln(w, "bonsai check --config FILE     exit 0, or name file, line and key that is wrong and what would be right")
-	default:
-		fmt.Fprintln(w, "bonsai [flags]                 run the resolver")
-		fmt.Fprintln(w, "bonsai lab [flags]             run a small signed Internet, and bonsai on it at 127.0.0.1:5300")
-		fmt.Fprintln(w, "bonsai check --config FILE     exit 0, or name file, line and key that is wrong and what would be right")
+	for _, s := range synopses {
+		if c.name == "" || c.name == s.name {
+			fmt.Fprintf(w, "%-*s %s\n", nameWidth+2, s.form, s.does)
+		}
 	}
 	fmt.Fprintln(w)
 	c.flagSet().VisitAll(func(f *pflag.Flag) {

@@ -9,6 +9,7 @@
 //	flags.go     the command line, and nothing else of pflag
 //	config.go    what can be set; settings.go the table of flags and keys, values.go their parsers
 //	yaml.go      the configuration file, with lines
+//	lists.go     files of hosts and of names to block; reference.go the example file and the manual page
 //	clock.go     the wall clock, which tests may replace
 //	cpus.go      how many CPUs the process may use
 //	daemon.go    resolver, front end and metrics put together, started and stopped
@@ -51,6 +52,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 0
 	case c.version:
 		fmt.Fprintln(out, versionText())
+		return 0
+	case c.name == "example":
+		writeExample(out)
+		return 0
+	case c.name == "manual":
+		writeManual(out)
 		return 0
 	}
 	config, err := configure(c.flags, c.config)

@@ -65,6 +65,12 @@ var metrics = []metric{
 		plain(func(s *snapshot) uint64 { return s.resolver.Dropped })},
 	{"bonsai_queries_shed_total", "Client queries turned away because too many were being resolved.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.resolver.Shed })},
+	{"bonsai_rate_limited_total", "Client queries over the rate limit: dropped, slipped to TCP, or only counted.", counterKind,
+		[]string{"action"}, func(_ *snapshot, emit emit) {
+			emit(float64(rates.Dropped.Load()), "dropped")
+			emit(float64(rates.Slipped.Load()), "slipped")
+			emit(float64(rates.WouldLimit.Load()), "counted")
+		}},
 	{"bonsai_cache_lookups_total", "Cache lookups for clients, by result: hit, stale or miss.", counterKind,
 		[]string{"result"}, byLabel(func(s *snapshot) map[string]uint64 { return s.resolver.Lookups })},
 	{"bonsai_cache_entries", "Entries in the cache.", gaugeKind, nil,

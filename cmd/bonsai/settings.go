@@ -104,10 +104,37 @@ var settings = []setting{
 	{key: "max-tcp", value: "N", set: one(between[int](1, 1<<20), func(c *Config) *int { return &c.MaxTCP }),
 		help: "TCP connections of clients at once; default 1000"},
 	{key: "max-tcp-per-client", value: "N", set: one(between[int](1, 1<<20), func(c *Config) *int { return &c.MaxTCPPerClient }),
-		help: "TCP connections of one client at once; default 64"},
+		help: "TCP connections of one client at once; default 200"},
 	{key: "dns64-prefix", value: "CIDR", set: func(*Config, []string, string) error {
 		return errors.New("DNS64 is not supported; remove this key")
 	}, help: "refused: there is no DNS64"},
+
+	{key: "hosts-files", value: "FILE", list: true, set: setHosts,
+		help: "hosts files, whose names and addresses are answered here; default none"},
+	{key: "block-lists", value: "LISTS", list: true, fields: []string{"file", "action", "addrs", "ede"}, setItems: setBlockLists,
+		help: "names that are blocked with all below them: a list of file, action (nxdomain, nodata, refuse, address), addrs, ede (blocked, censored, filtered)"},
+	{key: "allow-lists", value: "FILE", list: true, set: setAllowLists,
+		help: "names that no block list blocks, with all below them; default none"},
+	{key: "rate-limit", value: "N", set: one(between[int](0, 1<<20), func(c *Config) *int { return &c.RateLimit.QPS }),
+		help: "queries a second over UDP that one client may send; default 0, no limit"},
+	{key: "rate-limit-burst", value: "N", set: one(between[int](0, 1<<16-1), func(c *Config) *int { return &c.RateLimit.Burst }),
+		help: "queries at once that rate-limit lets pass; default 0, as many as rate-limit"},
+	{key: "rate-limit-slip", value: "N", set: one(between[int](0, 1<<10), func(c *Config) *int { return &c.RateLimit.Slip }),
+		help: "every n-th limited query is sent over to TCP instead of dropped; default 2"},
+	{key: "rate-limit-shadow", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.RateLimit.Only }),
+		help: "count what rate-limit would stop, and let it pass; default false"},
+	{key: "cache-max-negative-ttl", value: "SECONDS", set: one(between[uint32](1, 86400), func(c *Config) *uint32 { return &c.MaxNegativeTTL }),
+		help: "keep denials at most so long; default 3600"},
+	{key: "serve-stale", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.ServeStale }),
+		help: "answer from expired data where servers fail (RFC 8767); default true"},
+	{key: "stale-ttl", value: "SECONDS", set: one(between[uint32](1, 300), func(c *Config) *uint32 { return &c.StaleTTL }),
+		help: "the TTL shown on expired data; default 30"},
+	{key: "stale-limit", value: "SECONDS", set: one(between[uint32](0, 3*86400), func(c *Config) *uint32 { return &c.StaleLimit }),
+		help: "how long data is kept after its end; default 86400"},
+	{key: "stale-client-timeout", value: "MILLISECONDS", set: one(between[uint32](1, 10000), func(c *Config) *uint32 { return &c.StalePatience }),
+		help: "how long a client waits before it gets expired data; default 1800"},
+	{key: "prefetch", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.Prefetch }),
+		help: "renew what is in use before it expires; default true"},
 }
 
 // one makes a setter of a parser of one value.

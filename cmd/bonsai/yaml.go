@@ -114,6 +114,8 @@ func (r *reader) keys(n *yaml.Node) {
 			r.complain(key, s.key, "is given twice, first in line %d; keep one", r.said[s.key].line)
 		case s.setZones != nil:
 			r.said[s.key] = given{zones: r.zones(s, value), line: key.Line}
+		case s.setItems != nil:
+			r.said[s.key] = given{items: r.items(s, value), line: key.Line}
 		default:
 			if values, ok := r.values(s, key, value); ok {
 				r.said[s.key] = given{values: values, line: key.Line}
@@ -132,7 +134,7 @@ func unknownKey(key string) string {
 	if near := nearest(key, keys); near != "" {
 		return message + fmt.Sprintf("; did you mean %q?", near)
 	}
-	return message + "; bonsai --help lists some, README.md all"
+	return message + "; bonsai example shows all"
 }
 
 // values returns the texts of a setting's value: scalars as they are written, so that off and 010 are
@@ -160,6 +162,36 @@ func (r *reader) values(s *setting, key, value *yaml.Node) (values []string, ok 
 		values = append(values, item.Value)
 	}
 	return values, true
+}
+
+// items reads a list of mappings.
+func (r *reader) items(s *setting, value *yaml.Node) (items []item) {
+	if value.Kind != yaml.SequenceNode {
+		r.complain(value, s.key, "is not a list; write - %s: VALUE", s.fields[0])
+		return nil
+	}
+	for _, n := range value.Content {
+		n = resolve(n)
+		it := item{line: n.Line, fields: map[string][]string{}}
+		switch {
+		case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
+			it.fields[s.fields[0]] = []string{n.Value}
+		case n.Kind != yaml.MappingNode:
+			r.complain(n, s.key, "has an item that is no mapping; write - %s: VALUE", s.fields[0])
+			continue
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], resolve(n.Content[i+1])
+			field := &setting{key: s.key + "." + key.Value, value: "VALUE", list: true}
+			if !slices.Contains(s.fields, key.Value) {
+				r.complain(key, s.key, "an item has no key %q; write %s", key.Value, alternatives(s.fields))
+			} else if values, ok := r.values(field, key, value); ok {
+				it.fields[key.Value] = values
+			}
+		}
+		items = append(items, it)
+	}
+	return items
 }
 
 // zones reads forward-zones or stub-zones.

@@ -134,7 +134,7 @@ func unknownKey(key string) string {
 	if near := nearest(key, keys); near != "" {
 		return message + fmt.Sprintf("; did you mean %q?", near)
 	}
-	return message + "; bonsai example shows all"
+	return message + "; bonsai example prints all, and README.md has them"
 }
 
 // values returns the texts of a setting's value: scalars as they are written, so that off and 010 are

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -96,74 +97,62 @@ func TestOracleGolden(t *testing.T) {
 	})
 }
 
-// oracleMessage makes a random message of all types that hold names, with miekg/dns, compressed.
+// oracleTypes are RDATA in presentation format, of all types that hold names and some that do not: N
+// stands for a name, 9 for a number of 16 bits.
+var oracleTypes = []string{
+	"A 192.0.2.1", "AAAA 2001:db8::9", "NS N", "CNAME N", "PTR N", "MD N", "MB N", "MG N", "MR N", "MINFO N N",
+	"MX 9 N", "SOA N N 9 9 9 9 9", "SRV 9 9 9 N", "RP N N", "AFSDB 9 N", "RT 9 N", "PX 9 N N", "KX 9 N", "DNAME N",
+	`NAPTR 9 9 "s" "x+y" "!a!b!" N`, "NSEC N A MX RRSIG NSEC TYPE1234",
+	"RRSIG A 13 2 300 20231128000000 20231114000000 9 N q83vEjRWeJASNFZ4kKvN7w==",
+	"SVCB 1 N alpn=h2 port=8443", "HTTPS 1 . ipv6hint=2001:db8::1", `TXT "a" "" "N"`, `HINFO "cpu" "os"`,
+	"DS 9 13 2 0102030405060708", `TYPE65400 \# 4 c00c0001`,
+}
+
+// An oracle makes random messages with miekg/dns.
+type oracle struct {
+	*rand.Rand
+	names []string
+}
+
+// name returns a name that likely ends in one of those before.
+func (o *oracle) name() string {
+	n := o.names[o.IntN(len(o.names))]
+	if o.IntN(2) == 0 && len(n) < 200 {
+		o.names = append(o.names, fmt.Sprintf("%c%d.%s", 'a'+o.IntN(26), o.IntN(100), strings.TrimPrefix(n, ".")))
+	}
+	return o.names[len(o.names)-1-o.IntN(min(len(o.names), 4))]
+}
+
+func (o *oracle) record(t testing.TB) dns.RR {
+	words := strings.Fields(oracleTypes[o.IntN(len(oracleTypes))])
+	for i, w := range words {
+		switch {
+		case w == "9":
+			words[i] = fmt.Sprint(o.IntN(65536))
+		case w == "N" || w == `"N"`:
+			words[i] = strings.Replace(w, "N", o.name(), 1)
+		}
+	}
+	text := fmt.Sprintf("%s %d IN %s", o.name(), o.Uint32()>>1, strings.Join(words, " "))
+	rr, err := dns.NewRR(text)
+	if err != nil {
+		t.Fatal(text, err)
+	}
+	return rr
+}
+
+// oracleMessage makes a random message, mostly compressed.
 func oracleMessage(t testing.TB, seed uint64) []byte {
-	r := rand.New(rand.NewPCG(seed, 2))
-	names := []string{"www.example.com.", "example.net.", "."}
-	name := func() string {
-		n := names[r.IntN(len(names))]
-		if r.IntN(2) == 0 {
-			label := fmt.Sprintf("%c%d", 'a'+r.IntN(26), r.IntN(100))
-			if n == "." {
-				n = ""
-			}
-			if len(n) < 200 {
-				names = append(names, label+"."+n)
-			}
-		}
-		return names[len(names)-1-r.IntN(min(len(names), 4))]
-	}
-	record := func() string {
-		rdata := []func() string{
-			func() string { return fmt.Sprintf("A 192.0.2.%d", r.IntN(256)) },
-			func() string { return fmt.Sprintf("AAAA 2001:db8::%x", r.IntN(65536)) },
-			func() string { return "NS " + name() },
-			func() string { return "CNAME " + name() },
-			func() string { return "PTR " + name() },
-			func() string { return "MD " + name() },
-			func() string { return "MB " + name() },
-			func() string { return "MG " + name() },
-			func() string { return "MR " + name() },
-			func() string { return "MINFO " + name() + " " + name() },
-			func() string { return fmt.Sprintf("MX %d %s", r.IntN(65536), name()) },
-			func() string {
-				return fmt.Sprintf("SOA %s %s %d %d %d %d %d", name(), name(), r.Uint32(), r.Uint32(), r.Uint32(), r.Uint32(), r.Uint32())
-			},
-			func() string { return fmt.Sprintf("SRV 1 2 %d %s", r.IntN(65536), name()) },
-			func() string { return "RP " + name() + " " + name() },
-			func() string { return "AFSDB 1 " + name() },
-			func() string { return "RT 1 " + name() },
-			func() string { return "PX 1 " + name() + " " + name() },
-			func() string { return "KX 1 " + name() },
-			func() string { return "DNAME " + name() },
-			func() string { return `NAPTR 1 2 "s" "x+y" "!a!b!" ` + name() },
-			func() string { return "NSEC " + name() + " A MX RRSIG NSEC TYPE1234" },
-			func() string {
-				return "RRSIG A 13 2 300 20231128000000 20231114000000 1 " + name() + " q83vEjRWeJASNFZ4kKvN7w=="
-			},
-			func() string { return "SVCB 1 " + name() + " alpn=h2 port=8443" },
-			func() string { return "HTTPS 1 . ipv6hint=2001:db8::1" },
-			func() string { return `TXT "a" "" "` + name() + `"` },
-			func() string { return `HINFO "cpu" "os"` },
-			func() string { return "DS 1 13 2 0102030405060708" },
-			func() string { return `TYPE65400 \# 4 c00c0001` },
-		}
-		return fmt.Sprintf("%s %d IN %s", name(), r.Uint32()>>1, rdata[r.IntN(len(rdata))]())
-	}
+	o := &oracle{rand.New(rand.NewPCG(seed, 2)), []string{"www.example.com.", "example.net.", "."}}
 	m := new(dns.Msg)
-	m.SetQuestion(name(), dns.TypeA)
-	m.Response, m.Compress = true, r.IntN(4) > 0
+	m.SetQuestion(o.name(), dns.TypeA)
+	m.Response, m.Compress = true, o.IntN(4) > 0
 	for _, section := range []*[]dns.RR{&m.Answer, &m.Ns, &m.Extra} {
-		for range r.IntN(12) {
-			text := record()
-			rr, err := dns.NewRR(text)
-			if err != nil {
-				t.Fatal(text, err)
-			}
-			*section = append(*section, rr)
+		for range o.IntN(12) {
+			*section = append(*section, o.record(t))
 		}
 	}
-	if r.IntN(2) == 0 {
+	if o.IntN(2) == 0 {
 		m.SetEdns0(1232, true)
 	}
 	pkt, err := m.Pack()

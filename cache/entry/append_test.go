@@ -198,6 +198,23 @@ func TestFastPath(t *testing.T) {
 	}
 }
 
+// TestCutOfAnyType: the plain RRset of a cut is its NS, whatever QTYPE it goes by.
+func TestCutOfAnyType(t *testing.T) {
+	for _, typ := range []wire.Type{wire.TypeNone, wire.TypeA, wire.TypeAAAA, wire.TypeTXT, wire.TypeNS, wire.Type(65400)} {
+		sets := rrsets(t, wire.Unchecked, "example. 300 IN NS a.ns.example.", "example. 300 IN NS b.ns.example.")
+		c := &Content{Kind: KindCut, QName: sets[0].Owner, QType: typ, Answer: sets}
+		e := mustPack(t, c, testNow)
+		message, _ := respond(t, e, c.QName, testNow, &Options{Rotate: 1}, 512, Entry.AppendTo)
+		got, _ := readRecords(t, message)
+		if want := model(c, 0, &Options{Rotate: 1})[0].records; !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("%v: got %x, want %x", typ, got, want)
+		}
+		if e.HasAlias() || e.HasSpecialAddress() {
+			t.Errorf("%v: an alias or an address", typ)
+		}
+	}
+}
+
 // TestFastPathTaken says which entries have to take the fast path.
 func TestFastPathTaken(t *testing.T) {
 	sig := "www.example. 300 IN RRSIG A 13 2 300 20231128000000 20231114000000 1 example. " + signature64

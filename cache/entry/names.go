@@ -127,3 +127,91 @@ func (a *base32hex) appendLabel(dst, h []byte) []byte {
 	}
 	return dst
 }
+
+// owner packs the owner in its shortest form. A proof is not always written, so that nothing else
+// may refer to it, and it refers to nothing whose place depends on what was written before.
+func (p *packer) owner(set *wire.RRset, proof bool) (form byte, messageLen int) {
+	owner := set.Owner
+	previous, target := p.previous, p.target
+	if proof {
+		previous, target = "", ""
+	} else {
+		p.previous = ""
+	}
+	if off, ok := p.names.suffix(owner); ok {
+		if off == 0 {
+			return ownerQName, p.pointerLen(0)
+		}
+		p.dst = append(p.dst, byte(off))
+		return ownerSuffix, p.pointerLen(off)
+	}
+	if !proof && p.at <= maxPointer {
+		p.previous = owner
+	}
+	if target != "" && target.Equal(owner) {
+		return ownerTarget, 2
+	}
+	if previous != "" && previous.Equal(owner) {
+		return ownerPrevious, 2
+	}
+	if off, ok := p.names.suffix(owner.Parent()); ok && owner[0] == hashLabel {
+		if form := p.hash(owner.Label(), off); form != 0 {
+			return form, 1 + hashLabel + p.pointerLen(off)
+		}
+	}
+	mark := len(p.dst)
+	p.name(owner, p.at)
+	return ownerLiteral, len(p.dst) - mark
+}
+
+// hash packs the label of an NSEC3 owner; form is 0 where it is not the base32hex of a hash.
+func (p *packer) hash(label string, suffix int) (form byte) {
+	var h [hashSize]byte
+	for _, alphabet := range []*base32hex{&base32Lower, &base32Upper} {
+		if alphabet.decode(&h, label) {
+			p.dst = append(p.dst, byte(suffix))
+			p.dst = append(p.dst, h[:]...)
+			if alphabet == &base32Lower {
+				return ownerHashLower
+			}
+			return ownerHashUpper
+		}
+	}
+	return 0
+}
+
+// name packs a name as the message will have it at the given offset: labels, then 0 or a pointer.
+func (p *packer) name(n wire.Name, at int) {
+	for n[0] != 0 {
+		if off, ok := p.names.find(n); ok {
+			p.dst = append(p.dst, 0xC0|byte(off>>8), byte(off))
+			return
+		}
+		if p.static {
+			p.names.learn(n, at)
+		}
+		l := 1 + int(n[0])
+		p.dst = append(p.dst, n[:l]...)
+		n, at = n[l:], at+l
+	}
+	p.dst = append(p.dst, 0)
+}
+
+// packedName packs a name that is written whole: labels, then 0 or packedSuffix and how many labels
+// of the QNAME to leave out.
+func (p *packer) packedName(n wire.Name) {
+	for n[0] != 0 {
+		if off, ok := p.names.exactSuffix(n); ok {
+			p.dst = append(p.dst, packedSuffix+byte(p.names.labelsBefore(off)))
+			return
+		}
+		l := 1 + int(n[0])
+		p.dst = append(p.dst, n[:l]...)
+		n = n[l:]
+	}
+	p.dst = append(p.dst, 0)
+}
+
+// packedSuffix is the least octet that ends a packed name with a suffix of the QNAME. A length octet
+// is below it.
+const packedSuffix = wire.MaxLabelLen + 1

@@ -17,8 +17,8 @@ func (e Entry) appendPlain(b *wire.Builder, now uint32, o *Options) bool {
 	}
 	flags, code := e[flagsAt], e[kindAt]&codeMask
 	count, f := int(flags&countMask), codeForms[code]
-	if flags&flagExtended != 0 || count == 0 || code == codeOther || code == codeNone || f > formString ||
-		flags&flagSigned != 0 && o.DO {
+	if flags&flagExtended != 0 || count == 0 || code == codeOther || f > formString ||
+		flags&flagSigned != 0 && o.DO || Kind(e[kindAt]>>codeBits) == KindCut {
 		return false
 	}
 	lifetime := c.span()

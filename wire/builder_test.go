@@ -102,3 +102,28 @@ func TestExtend(t *testing.T) {
 		t.Errorf("%x", b.Buf)
 	}
 }
+
+// TestResponseFlags: DO and CO come back as they were sent, and an OPT only where one was.
+func TestResponseFlags(t *testing.T) {
+	for _, flags := range []uint16{0, ednsDO, ednsCO, ednsDO | ednsCO} {
+		pkt := AppendQuery(nil, 1, 0, []byte("\x00"), TypeNS, 1232, nil)
+		pkt[len(pkt)-4], pkt[len(pkt)-3] = byte(flags>>8), byte(flags)
+		var q Query
+		if v := q.Parse(pkt); v != QueryOK {
+			t.Fatal(v)
+		}
+		var b Builder
+		b.Begin(nil, &q, 512, OPTSize)
+		var m Message
+		if err := m.Parse(b.Finish(&q, 0, 0, 1232, nil)); err != nil || m.EDNS.DO != (flags&ednsDO != 0) || m.EDNS.CO != (flags&ednsCO != 0) {
+			t.Errorf("flags %04x: %+v", flags, m.EDNS)
+		}
+	}
+	var q Query
+	q.Parse(AppendQuery(nil, 1, 0, []byte("\x00"), TypeNS, 0, nil))
+	var b Builder
+	b.Begin(nil, &q, 512, 0)
+	if out := b.Finish(&q, 0, 0, 1232, []byte("not sent")); len(out) != HeaderSize+1+4 {
+		t.Errorf("%x", out)
+	}
+}

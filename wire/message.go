@@ -136,9 +136,6 @@ func (m *Message) parseOPT(r *Record, s Section, rootOwner bool) error {
 // RCODE joins the header's four bits with the eight of EDNS.
 func (m *Message) RCODE() RCODE { return RCODE(m.Flags&0xF) | RCODE(m.EDNS.ExtendedRCODE)<<4 }
 
-// Opcode returns the header's.
-func (m *Message) Opcode() Opcode { return Opcode(m.Flags >> 11 & 0xF) }
-
 // Has says whether a header flag is set.
 func (m *Message) Has(flag uint16) bool { return m.Flags&flag != 0 }
 

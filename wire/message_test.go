@@ -55,6 +55,7 @@ func show(sets []RRset) string {
 }
 
 func TestRRsets(t *testing.T) {
+	var g Grouping
 	a, b := Name("\x01a\x00"), Name("\x01b\x00")
 	for _, test := range []struct {
 		name    string
@@ -100,7 +101,7 @@ func TestRRsets(t *testing.T) {
 				t.Errorf("got  %s %v\nwant %s", got, err, test.want)
 			}
 			var r Response
-			if err := m.Response(&r); err != nil || show(r.Answer) != test.want || r.QName != "\x01q\x00" || r.RCODE != RCODENXDomain {
+			if err := g.Response(&m, &r); err != nil || show(r.Answer) != test.want || r.QName != "\x01q\x00" || r.RCODE != RCODENXDomain {
 				t.Errorf("Response: %s %v", show(r.Answer), err)
 			}
 		})
@@ -258,6 +259,11 @@ func TestResponseAllocs(t *testing.T) {
 	if allocs := testing.AllocsPerRun(100, func() { m.Response(&r) }); allocs > 3 {
 		t.Errorf("%v allocations: RRsets, their lists and what was expanded are three", allocs)
 	}
+	want := show(r.Authority)
+	var g Grouping
+	if allocs := testing.AllocsPerRun(100, func() { g.Response(&m, &r) }); allocs != 0 || show(r.Authority) != want {
+		t.Errorf("%v allocations in memory used again: %s", allocs, show(r.Authority))
+	}
 }
 
 // TestCut parses each golden message cut at every octet: nothing panics, and what is whole is not
@@ -313,6 +319,11 @@ func TestRDATAFields(t *testing.T) {
 			t.Errorf("RDATA(%v, %q) is %q %t", test.t, test.rdata, out, ok)
 		}
 		if !test.ok {
+			NameFields(test.t, []byte(test.rdata), func(off, end int, _ bool) {
+				if off < 0 || end > len(test.rdata) {
+					t.Errorf("NameFields(%v, %q) gives %d to %d", test.t, test.rdata, off, end)
+				}
+			})
 			continue
 		}
 		var fields []string
@@ -322,6 +333,9 @@ func TestRDATAFields(t *testing.T) {
 		if got := strings.Join(fields, " "); got != test.names || HasCompressibleNames(test.t) != strings.Contains(got, "c") {
 			t.Errorf("NameFields(%v) are %s, want %s", test.t, got, test.names)
 		}
+	}
+	if FixedRDATALen(TypeA) != 4 || FixedRDATALen(TypeAAAA) != 16 || FixedRDATALen(TypeTXT) != 0 || CoveredType([]byte{0}) != TypeNone {
+		t.Error("FixedRDATALen or CoveredType")
 	}
 	var x Expander
 	if _, ok := x.RDATA([]byte("1234"), TypeA, 2, 1); ok {

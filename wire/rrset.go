@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 )
 
 // Status is the security status of data (RFC 4035 §4.3). Unchecked data has not been judged.
@@ -79,31 +80,46 @@ func (m *Message) RRsets(s Section) ([]RRset, error) {
 	var few scratch
 	g := newGrouper(&few, len(m.Records))
 	g.group(m, first, last)
-	return g.make(m, first, last)
+	var memory Grouping
+	return g.make(m, first, last, &memory)
 }
 
-// Response fills r with the message's question, RCODE and RRsets, as RRsets gives them. It takes few
-// allocations however many RRsets there are.
+// Response fills r with the message's question, RCODE and RRsets, as RRsets gives them. It takes
+// three allocations at most, unless records are many.
 func (m *Message) Response(r *Response) error {
+	var g Grouping
+	return g.Response(m, r)
+}
+
+// A Grouping is memory that is used again from response to response. The zero value is ready.
+type Grouping struct {
+	sets  []RRset
+	lists [][]byte
+	names Expander
+}
+
+// Response is Message.Response without an allocation, unless records are many. What it gives is gone
+// with the next call.
+func (g *Grouping) Response(m *Message, r *Response) error {
 	*r = Response{QName: m.QName(), QType: m.QType, RCODE: m.RCODE(), AA: m.Has(FlagAA)}
 	if len(m.Records) == 0 {
 		return nil
 	}
 	var few scratch
-	g := newGrouper(&few, len(m.Records))
+	find := newGrouper(&few, len(m.Records))
 	var ends [3]int
 	for s := Answer; s <= Additional; s++ {
 		first, last := m.sectionBounds(s)
-		g.group(m, first, last)
-		ends[s] = g.n
+		find.group(m, first, last)
+		ends[s] = find.n
 	}
-	sets, err := g.make(m, 0, len(m.Records))
+	sets, err := find.make(m, 0, len(m.Records), g)
 	if err != nil {
 		return err
 	}
 	r.Answer = sets[:ends[0]:ends[0]]
 	r.Authority = sets[ends[0]:ends[1]:ends[1]]
-	r.Additional = sets[ends[1]:]
+	r.Additional = sets[ends[1]:ends[2]:ends[2]]
 	return nil
 }
 
@@ -254,11 +270,12 @@ func (x *hashIndex) add(hash uint64, number int) {
 	x.slots[slot] = uint16(number + 1)
 }
 
-// make makes the RRsets of all groups. first and last bound the records that were grouped.
-func (g *grouper) make(m *Message, first, last int) ([]RRset, error) {
-	sets := make([]RRset, g.n)
-	lists := make([][]byte, last-first)
-	var x Expander
+// make makes the RRsets of all groups, in memory. first and last bound the records that were grouped.
+func (g *grouper) make(m *Message, first, last int, memory *Grouping) ([]RRset, error) {
+	memory.sets = slices.Grow(memory.sets[:0], g.n)
+	memory.lists = slices.Grow(memory.lists[:0], last-first)
+	memory.names.buf = memory.names.buf[:0]
+	sets, lists, x := memory.sets[:g.n], memory.lists[:last-first], &memory.names
 	at, large := 0, false
 	for i := range sets {
 		f, r := &g.groups[i], &m.Records[g.groups[i].first]
@@ -398,7 +415,7 @@ func (x *Expander) record(m *Message, r *Record) []byte {
 }
 
 func (x *Expander) reserve() {
-	if x.buf == nil {
+	if cap(x.buf) == 0 {
 		x.buf = make([]byte, 0, expanderSize)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"bonsai/wire"
@@ -92,12 +93,13 @@ func respond(t testing.TB, e Entry, qname wire.Name, now uint32, o *Options, lim
 type generator struct {
 	*rand.Rand
 	mixedCase bool
+	long      bool // names are as long as they may be
 	names     []wire.Name
 }
 
 func newGenerator(seed uint64) *generator {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}
-	g.mixedCase = seed%3 == 0
+	g.mixedCase, g.long = seed%3 == 0, seed%29 == 7
 	return g
 }
 
@@ -128,7 +130,7 @@ func (g *generator) name() wire.Name {
 		n = g.names[g.IntN(len(g.names))]
 		n = n.Suffix(g.IntN(n.Labels() + 1))
 	}
-	for g.IntN(2) == 0 {
+	for g.IntN(2) == 0 || g.long {
 		longer, ok := n.Prepend(g.label())
 		if !ok {
 			break
@@ -299,6 +301,11 @@ func (g *generator) content() *Content {
 		for g.IntN(5) < 3 && len(*section) < 6 {
 			*section = append(*section, g.rrset(c, common))
 		}
+	}
+	if g.IntN(25) == 0 && len(c.Answer) > 0 { // so long that pointers to what comes behind are none
+		long := wire.RRset{Owner: g.name(), Type: wire.Type(65400), Class: wire.ClassIN, TTL: common, Status: c.Status}
+		long.RDATA = [][]byte{g.bytes(9000), g.bytes(300), g.bytes(7500)}
+		c.Answer = slices.Insert(c.Answer, 0, long)
 	}
 	if len(c.Answer) > 0 && g.IntN(2) == 0 { // the plain form
 		set := &c.Answer[0]
@@ -493,6 +500,25 @@ func TestPackErrors(t *testing.T) {
 				t.Errorf("got %v and %d bytes, want %v", err, len(out), test.want)
 			}
 		})
+	}
+}
+
+// TestErrorText: texts are cut between characters, and more than two errors are not kept.
+func TestErrorText(t *testing.T) {
+	long := strings.Repeat("a", 199) + "é and more"
+	c := &Content{Kind: KindFailure, QName: "\x01a\x00", QType: wire.TypeA, RCODE: wire.RCODEServFail, Lifetime: 5,
+		EDE: []wire.EDE{{Code: 22, Text: long}, {Code: 0xFFFE, Text: strings.Repeat("b", 200)}, {Code: 1}}}
+	packed, err := Pack(nil, c, testNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Entry(packed).EDE()
+	want := []wire.EDE{{Code: 22, Text: long[:199]}, {Code: 0xFFFE, Text: strings.Repeat("b", 200)}}
+	if !slices.Equal(got, want) || Entry(packed).Check() != nil {
+		t.Errorf("got %+v", got)
+	}
+	if KindCut.String() != "cut" || kinds.String() != "unknown" {
+		t.Error("String of a Kind")
 	}
 }
 

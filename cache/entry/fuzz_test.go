@@ -159,3 +159,37 @@ func checkResponse(t *testing.T, e Entry, c *Content, o Options) {
 		t.Fatalf("got  %x\nwant %x", got, want)
 	}
 }
+
+// TestDamaged changes and cuts good entries everywhere. What passes Check is an entry all the same.
+func TestDamaged(t *testing.T) {
+	good, bad := 0, 0
+	try := func(e Entry, qname []byte) {
+		use(e, qname, testNow, &Options{DO: len(e)&1 == 0, Rotate: 1}, 700)
+		if e.Check() != nil {
+			bad++
+			return
+		}
+		good++
+		c, err := e.Unpack(testNow)
+		if err != nil {
+			t.Fatalf("%x passes Check: %v", []byte(e), err)
+		}
+		mustPack(t, c, testNow)
+	}
+	goldenContents(t, func(c *Content, now uint32) {
+		e := mustPack(t, c, now)
+		qname := []byte(c.QName.Canonical())
+		for at := range e {
+			try(e[:at:at], qname)
+			for _, flip := range []byte{0x01, 0x08, 0x20, 0x80, 0xC0, 0xFF} {
+				changed := Entry(bytes.Clone(e))
+				changed[at] ^= flip
+				try(changed, qname)
+			}
+		}
+		try(append(bytes.Clone(e), 0), qname)
+	})
+	if good == 0 || bad == 0 {
+		t.Errorf("%d passed and %d did not", good, bad)
+	}
+}

@@ -124,7 +124,7 @@ func (t *tree) cachedAbove(name wire.Name, now uint32) *link {
 
 // usable passes a cached link unless a refresh is to renew it.
 func (t *tree) usable(c *link) *link {
-	if c == nil || t.refresh && c.Lifetime <= refreshBelow(c.original) {
+	if c == nil || t.anew || t.refresh && c.Lifetime <= refreshBelow(c.original) {
 		return nil
 	}
 	return c

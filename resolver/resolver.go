@@ -9,6 +9,7 @@ package resolver
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -35,21 +36,21 @@ type Config struct {
 	Now      func() uint32 // wall clock, Unix seconds
 	Log      *slog.Logger
 
-	UDPSize         int           // bytes offered to clients and sent at most over UDP; 1232 (RFC 9715 §3.1)
-	Patience        time.Duration // a client waits at most so long for an answer; 10 s
-	StalePatience   time.Duration // and so long where a stale one is held; 1.8 s (RFC 8767 §5)
-	StaleTTL        uint32        // seconds shown on stale records; 30 (RFC 8767 §5.2)
-	MinTTL, MaxTTL  uint32        // seconds; 0 and 86400
-	MaxNegativeTTL  uint32        // seconds; 3600
-	FullResponses   bool          // keep authority and additional sections of positive answers
-	NSID            string        // answered to clients that ask (RFC 5001); "" for none
-	NoRotation      bool          // leave the records of an RRset in the order they came
-	RootKeySentinel bool          // RFC 8509
-	DenialSize      int64         // bytes for proven denials (RFC 8198); 0: none are used
-	NoStale         bool          // never answer from expired data
-	NoPrefetch      bool          // renew nothing before it expires
-	RefreshQueue    int           // refreshes waiting at most; 512
-	MaxFlights      int           // resolutions at once at most; 4096
+	UDPSize        int           // bytes offered to clients and sent at most over UDP; 1232 (RFC 9715 §3.1)
+	Patience       time.Duration // a client waits at most so long for an answer; 10 s
+	StalePatience  time.Duration // and so long where a stale one is held; 1.8 s (RFC 8767 §5)
+	StaleTTL       uint32        // seconds shown on stale records; 30 (RFC 8767 §5.2)
+	MinTTL, MaxTTL uint32        // seconds; 0 and 86400
+	MaxNegativeTTL uint32        // seconds; 3600
+	FullResponses  bool          // keep authority and additional sections of positive answers
+	NSID           string        // answered to clients that ask (RFC 5001); "" for none
+	NoRotation     bool          // leave the records of an RRset in the order they came
+	Anchors        KeepAnchors
+	DenialSize     int64 // bytes for proven denials (RFC 8198); 0: none are used
+	NoStale        bool  // never answer from expired data
+	NoPrefetch     bool  // renew nothing before it expires
+	RefreshQueue   int   // refreshes waiting at most; 512
+	MaxFlights     int   // resolutions at once at most; 4096
 }
 
 // Resolver implements serve.Handler. Its methods are safe for concurrent use.
@@ -129,6 +130,14 @@ func New(config Config) (*Resolver, error) {
 			return nil, err
 		}
 		r.validator = v
+	}
+	if config.Validate != nil && config.Anchors.Follow {
+		keeper, err := newKeeper(&config, int64(r.now()))
+		if err != nil {
+			return nil, fmt.Errorf("trust anchor state: %w", err)
+		}
+		r.validator.SetTrust(keeper.Anchors(), config.Validate.Insecure)
+		r.wait.Go(func() { r.followAnchors(keeper) })
 	}
 	r.denials = newDenials(&config)
 	r.wait.Go(r.refresher)

@@ -47,6 +47,10 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 			}
 		}
 	}
+	if e.Status() == wire.Secure && r.sentinelFails(q) {
+		r.refuse(x, q, wire.RCODEServFail, wire.NoEDE, "", w)
+		return
+	}
 	options := w.buf[:0]
 	if q.EDNS.Present {
 		options = r.clientOptions(options, x, q, now)
@@ -67,6 +71,14 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 	rcode := clientRCODE(e, q)
 	w.stats.responses[rcode&0xF].add(1)
 	x.Response = b.Finish(q, flags, rcode, uint16(r.config.UDPSize), options)
+}
+
+// sentinelFails says whether the question is one about the root's keys whose answer is an error
+// (RFC 8509 §3.2). Its first label has one of two lengths, which lets all others pass at once.
+func (r *Resolver) sentinelFails(q *wire.Query) bool {
+	name := q.Name()
+	return (name[0] == 29 || name[0] == 30) && r.validator != nil && !q.Has(wire.FlagCD) &&
+		r.validator.SentinelFails(wire.BorrowName(name), q.QType)
 }
 
 // clientRCODE is an entry's RCODE, but that a compact denial is NOERROR to who wants the proof and

@@ -178,7 +178,7 @@ func start(set *replay.Settings, network *replay.Internet, now func() uint32) (r
 	}
 	config := resolver.Config{
 		Cache: store, Now: now, StaleTTL: 0, MinTTL: set.CacheMinTTL, MaxTTL: set.CacheMaxTTL,
-		NoRotation: true, FullResponses: !set.MinimalResponses, RootKeySentinel: true,
+		NoRotation: true, FullResponses: !set.MinimalResponses,
 		Exchange: exchange.Config{
 			Transport: network, IPv4: set.IPv4, IPv6: set.IPv6, QueryLocalhost: set.QueryLocalhost,
 			EDNSSize: set.EDNSBufferSize, Cookies: true,

@@ -22,6 +22,7 @@ type tree struct {
 	wantRaw bool           // data that does not validate is wanted too (CD)
 	again   bool           // it leads a second time, for data that the first flight dropped
 	refresh bool           // data about to expire does not count as cached
+	anew    bool           // nothing that is cached counts
 }
 
 func (r *Resolver) newTree() *tree {

@@ -16,14 +16,15 @@ import (
 
 // Config is everything the daemon can be told. Files that settings name have been read.
 type Config struct {
-	Listen    []netip.AddrPort // none: 127.0.0.1:53 and [::1]:53, as far as the machine has them
-	RootHints []zonecut.Server
-	Anchors   []validate.Anchor // none: nothing is validated
-	Validate  bool
-	Metrics   netip.AddrPort // invalid: off
-	Threads   int            // 0: as many as there are CPUs
-	CacheSize int64          // bytes
-	LogLevel  slog.Level
+	Listen      []netip.AddrPort // none: 127.0.0.1:53 and [::1]:53, as far as the machine has them
+	RootHints   []zonecut.Server
+	Anchors     []validate.Anchor // none: nothing is validated
+	AnchorState string            // file of the root's anchors as RFC 5011 keeps them; "": memory alone
+	Validate    bool
+	Metrics     netip.AddrPort // invalid: off
+	Threads     int            // 0: as many as there are CPUs
+	CacheSize   int64          // bytes
+	LogLevel    slog.Level
 
 	Allow, Refuse, AllowSnoop []netip.Prefix
 

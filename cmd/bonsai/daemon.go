@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -126,6 +127,10 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 		StalePatience: time.Duration(c.StalePatience) * time.Millisecond, NoPrefetch: !c.Prefetch,
 	}
 	if c.Validate {
+		// Anchors given by hand are kept as they are.
+		rc.Anchors = resolver.KeepAnchors{
+			Follow: reflect.DeepEqual(c.Anchors, validate.BuiltinAnchors()), File: c.AnchorState,
+		}
 		rc.Validate = &validate.Config{Anchors: c.Anchors, Insecure: c.Insecure, SHA1: c.SHA1, Now: clock.Unix}
 		if c.ValidationTime != 0 {
 			rc.Validate.Now = func() int64 { return c.ValidationTime }

@@ -57,6 +57,8 @@ var reference = []struct {
 	{"DNSSEC", []note{
 		{key: "dnssec", value: "validate", why: "Without it whoever sits on the path decides what a name means."},
 		{key: "trust-anchor", example: "[root.key]", why: "The built-in ones are IANA's of the root, key tags 20326 and 38696."},
+		{key: "trust-anchor-state", example: "root.anchors",
+			why: "The root's keys change (RFC 5011); without the file a restart begins with the built-in ones again."},
 		{key: "domain-insecure", value: "[]", why: "For a zone whose owner broke its signatures, or one signed inside and not outside."},
 		{key: "sha1", value: "insecure", why: "RFC 9905: forged SHA-1 signatures are within reach, so that they prove nothing."},
 	}},

@@ -26,6 +26,8 @@ var settings = []setting{
 		help: "root servers in the format of named.root; default: IANA's, built in"},
 	{key: "trust-anchor", value: "FILE", flag: true, list: true, set: setAnchors,
 		help: "DS or DNSKEY records in zone format; repeatable; default: the root's, key tags 20326 and 38696, built in"},
+	{key: "trust-anchor-state", value: "FILE", set: setAnchorState,
+		help: "where the root's anchors, kept up to date by RFC 5011, are saved; default: in memory alone"},
 	{key: "dnssec", value: "validate|off", flag: true,
 		set:  choose(map[string]bool{"validate": true, "off": false}, func(c *Config) *bool { return &c.Validate }),
 		help: "whether answers are validated; default validate"},
@@ -218,6 +220,16 @@ func setLocalData(c *Config, values []string, _ string) error {
 			return fmt.Errorf("%q: %w; write it as \"host.example. 3600 A 192.0.2.1\"", line, err)
 		}
 	}
+	return nil
+}
+
+// setAnchorState takes the name of a file that need not be there yet; its folder must be.
+func setAnchorState(c *Config, values []string, dir string) error {
+	name := inDir(dir, values[len(values)-1])
+	if _, err := os.Stat(filepath.Dir(name)); err != nil {
+		return err
+	}
+	c.AnchorState = name
 	return nil
 }
 

@@ -1,0 +1,128 @@
+package resolver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"bonsai/resolver/validate"
+	"bonsai/wire"
+)
+
+// KeepAnchors says how the root's trust anchors are kept up to date. The zero value leaves them as
+// they were configured.
+type KeepAnchors struct {
+	Follow bool   // follow the root's keys (RFC 5011), and tell its servers which are trusted (RFC 8145)
+	File   string // where their state lies; "" keeps it in memory alone
+}
+
+// firstAnchorCheck is how long after the start the root's keys are looked at, so that clients come
+// first.
+const firstAnchorCheck = 10 * time.Second
+
+// newKeeper reads the state file, or begins with the configured anchors where there is none. A file
+// that can't be read is an error: to begin anew would trust a key that was revoked.
+func newKeeper(config *Config, now int64) (*validate.Keeper, error) {
+	anchors := config.Validate.Anchors
+	if config.Anchors.File == "" {
+		return validate.NewKeeper(wire.Root, anchors, now), nil
+	}
+	f, err := os.Open(config.Anchors.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return validate.NewKeeper(wire.Root, anchors, now), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	keeper, err := validate.ReadKeeper(f, config.Anchors.File, wire.Root)
+	if err != nil {
+		return nil, err
+	}
+	keeper.Add(anchors, now)
+	return keeper, nil
+}
+
+// followAnchors asks for the root's keys from time to time until the Resolver is closed (RFC 5011
+// §2.3).
+func (r *Resolver) followAnchors(keeper *validate.Keeper) {
+	wait := firstAnchorCheck
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-r.ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		wait = r.checkAnchors(keeper)
+	}
+}
+
+// checkAnchors looks at the root's keys once and returns when to do so again.
+func (r *Resolver) checkAnchors(keeper *validate.Keeper) time.Duration {
+	defer r.survive()
+	ctx, cancel := context.WithTimeout(r.ctx, r.config.Patience)
+	defer cancel()
+	now := int64(r.now())
+	t := r.newTree()
+	t.anew = true
+	keys := wire.RRset{Owner: wire.Root, Type: wire.TypeDNSKEY}
+	res, err := t.ask(ctx, question{name: wire.Root, t: wire.TypeDNSKEY, link: true})
+	failed := err != nil || res.content == nil || res.content.Status != wire.Secure || len(res.content.Answer) == 0
+	if !failed {
+		keys = res.content.Answer[0]
+		if keeper.Update(&keys, now) {
+			r.trust(keeper)
+		}
+		r.signalAnchors(ctx)
+	}
+	return time.Duration(validate.NextQuery(&keys, failed, now)) * time.Second
+}
+
+// trust takes the keeper's anchors and writes its state. What was judged by a key that is no longer
+// trusted goes.
+func (r *Resolver) trust(keeper *validate.Keeper) {
+	anchors := keeper.Anchors()
+	r.validator.SetTrust(anchors, r.config.Validate.Insecure)
+	r.log.Info("trust anchors of the root have changed", "key tags", r.validator.KeyTags(wire.Root))
+	r.cache.FlushName(wire.Root, wire.TypeDNSKEY)
+	if r.config.Anchors.File == "" {
+		return
+	}
+	if err := replaceFile(r.config.Anchors.File, keeper.AppendTo(nil)); err != nil {
+		r.log.Error("trust anchors not saved", "error", err)
+	}
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(name string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err = bytes.NewReader(content).WriteTo(f); err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// signalAnchors tells the root's servers which keys are trusted here (RFC 8145 §5.1): the query is
+// the message, its answer is not looked at.
+func (r *Resolver) signalAnchors(ctx context.Context) {
+	if name := r.validator.SignalName(wire.Root); name != "" {
+		t := r.newTree()
+		t.ask(ctx, question{name: name.Canonical(), t: wire.TypeNULL, link: true})
+	}
+}

@@ -170,6 +170,9 @@ func (a *answerer) Close() {
 	a.store.Close()
 }
 
+// denialSize is room for the proofs of any scenario, in bytes.
+const denialSize = 1 << 20
+
 // start assembles a Resolver with a scenario's settings.
 func start(set *replay.Settings, network *replay.Internet, now func() uint32) (replay.Answerer, error) {
 	store, err := cache.New(cache.Config{Size: 8 << 20, StaleLimit: 0})
@@ -183,7 +186,7 @@ func start(set *replay.Settings, network *replay.Internet, now func() uint32) (r
 			Transport: network, IPv4: set.IPv4, IPv6: set.IPv6, QueryLocalhost: set.QueryLocalhost,
 			EDNSSize: set.EDNSBufferSize, Cookies: true,
 		},
-		UDPSize: int(set.EDNSBufferSize),
+		UDPSize: int(set.EDNSBufferSize), DenialSize: denialSize,
 	}
 	// Without hints there are the built-in ones, none of which can be reached.
 	if set.RootHints != "" {

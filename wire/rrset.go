@@ -6,7 +6,6 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
-	"slices"
 )
 
 // Status is the security status of data (RFC 4035 §4.3). Unchecked data has not been judged.
@@ -272,8 +271,12 @@ func (x *hashIndex) add(hash uint64, number int) {
 
 // make makes the RRsets of all groups, in memory. first and last bound the records that were grouped.
 func (g *grouper) make(m *Message, first, last int, memory *Grouping) ([]RRset, error) {
-	memory.sets = slices.Grow(memory.sets[:0], g.n)
-	memory.lists = slices.Grow(memory.lists[:0], last-first)
+	if cap(memory.sets) < g.n {
+		memory.sets = make([]RRset, g.n)
+	}
+	if cap(memory.lists) < last-first {
+		memory.lists = make([][]byte, last-first)
+	}
 	memory.names.buf = memory.names.buf[:0]
 	sets, lists, x := memory.sets[:g.n], memory.lists[:last-first], &memory.names
 	at, large := 0, false

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"slices"
 	"unicode/utf8"
 
 	"bonsai/wire"
@@ -39,7 +38,7 @@ func pack(dst []byte, c *Content, now uint32) ([]byte, error) {
 		return dst, ErrUnpackable
 	}
 	if cap(dst)-len(dst) < roomForAny {
-		dst = slices.Grow(dst, estimate(c))
+		dst = append(make([]byte, 0, len(dst)+estimate(c)), dst...)
 	}
 	h := headPacker{c: c, dst: dst, start: len(dst), lifetime: c.Lifetime}
 	if h.lifetime == 0 {

@@ -105,3 +105,34 @@ func TestLab(t *testing.T) {
 		})
 	}
 }
+
+// TestWholeNames: ANY and RRSIG give what the servers have, judged, and are not kept (RFC 8482).
+func TestWholeNames(t *testing.T) {
+	world, err := lab.New(lab.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer world.Close()
+	r := newLabResolver(t, world)
+	w := r.NewWorker()
+	m := msg("www.ecdsa.lab.", dns.TypeANY)
+	m.SetEdns0(1232, true)
+	for range 2 {
+		before := world.Queries()
+		got := askHandler(t, r, w, m)
+		types := map[uint16]int{}
+		for _, rr := range got.Answer {
+			types[rr.Header().Rrtype]++
+		}
+		if got.Rcode != dns.RcodeSuccess || types[dns.TypeA] != 2 || types[dns.TypeAAAA] != 1 || types[dns.TypeRRSIG] < 2 || !got.AuthenticatedData {
+			t.Fatalf("got %v", got)
+		}
+		if world.Queries() == before {
+			t.Error("ANY came from the cache")
+		}
+	}
+	got := askHandler(t, r, w, msg("www.ecdsa.lab.", dns.TypeRRSIG))
+	if got.Rcode != dns.RcodeSuccess || len(got.Answer) < 2 || got.Answer[0].Header().Rrtype != dns.TypeRRSIG {
+		t.Fatalf("got %v", got)
+	}
+}

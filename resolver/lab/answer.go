@@ -1,6 +1,9 @@
 package lab
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/miekg/dns"
 
 	"bonsai/wire"
@@ -109,9 +112,13 @@ func (a *answerer) step(z *zone, name wire.Name, t uint16) (target wire.Name, al
 
 // found answers from a node, under the name that was asked for.
 func (a *answerer) found(z *zone, n *node, name wire.Name, t uint16) (target wire.Name, alias bool) {
-	if len(n.sets[t]) > 0 {
+	switch {
+	case len(n.sets[t]) > 0:
 		a.put(&a.m.Answer, n, t, name)
 		a.addresses(z, n.sets[t])
+		return "", false
+	case t == dns.TypeANY || t == dns.TypeRRSIG && len(n.sigs) > 0:
+		a.all(n, t, name)
 		return "", false
 	}
 	if set := n.sets[dns.TypeCNAME]; len(set) > 0 {
@@ -120,6 +127,21 @@ func (a *answerer) found(z *zone, n *node, name wire.Name, t uint16) (target wir
 	}
 	a.negative(z, func(p *proof) { p.noData(name.Canonical()) })
 	return "", false
+}
+
+// all adds every RRset of a node, or all its signatures (RFC 1034 §3.7.1, RFC 4035 §3.1).
+func (a *answerer) all(n *node, t uint16, owner wire.Name) {
+	for _, of := range slices.Sorted(maps.Keys(n.sets)) {
+		if t == dns.TypeANY {
+			a.put(&a.m.Answer, n, of, owner)
+			continue
+		}
+		for _, sig := range n.sigs[of] {
+			sig = dns.Copy(sig)
+			sig.Header().Name = owner.String()
+			a.m.Answer = append(a.m.Answer, sig)
+		}
+	}
 }
 
 // missing answers for a name that is not there: from a wildcard, or with NXDOMAIN.
@@ -132,7 +154,7 @@ func (a *answerer) missing(z *zone, name, encloser wire.Name, t uint16) (target 
 		a.negative(z, func(p *proof) { p.nxDomain(canonical, encloser) })
 		return "", false
 	}
-	if len(n.sets[t]) == 0 && len(n.sets[dns.TypeCNAME]) == 0 {
+	if len(n.sets[t]) == 0 && len(n.sets[dns.TypeCNAME]) == 0 && t != dns.TypeANY && t != dns.TypeRRSIG {
 		a.negative(z, func(p *proof) { p.wildcardNoData(canonical, encloser) })
 		return "", false
 	}

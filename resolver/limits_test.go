@@ -407,6 +407,39 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// TestOneOfManyComesBack: of six servers silent under traffic one comes back. The first new name does not
+// wait for its turn at each of the others, one after another.
+func TestOneOfManyComesBack(t *testing.T) {
+	const servers = 6
+	addrs, delegation := []string{}, []string{}
+	for i := range servers {
+		a := fmt.Sprintf("10.4.0.%d", i+1)
+		addrs = append(addrs, a)
+		delegation = append(delegation, fmt.Sprintf("ns%d.out.test. %s", i, a))
+	}
+	w := newWorld(referral("out.test.", 86400, delegation...))
+	silent := everything("out.test.", "do_not_answer", "")
+	w.server(0, 1, strings.Join(addrs, " "), silent)
+	w.server(2, 1000, strings.Join(addrs[1:], " "), silent)
+	w.server(2, 1000, addrs[0], address("back.out.test.", "198.51.100.1", ""))
+	for _, outage := range []int{45, 150, 151, 152, 153} {
+		w.run(t, func(l *live) {
+			l.network.SetStep(1)
+			var wait sync.WaitGroup
+			for i := range 2 * outage {
+				wait.Go(func() { l.ask(fmt.Sprintf("gone%d.out.test.", i), dns.TypeA) })
+				time.Sleep(time.Second / 2)
+			}
+			l.network.SetStep(2)
+			_, took := l.ask("back.out.test.", dns.TypeA)
+			if took > 5*time.Second {
+				t.Errorf("after %d s of silence a new name took %s", outage, took)
+			}
+			wait.Wait()
+		})
+	}
+}
+
 // TestFastestServer: RFC 1035 §7.2: a server that answers soon is asked more often than a slow one.
 func TestFastestServer(t *testing.T) {
 	const names, slow = 200, "192.0.2.4"

@@ -126,15 +126,25 @@ func (r *resolution) isOpen(s *target, w way) bool {
 	return w == fromSource || !inDomain
 }
 
-// families returns the families in use.
+var (
+	only4 = []int{family4}
+	only6 = []int{family6}
+	both4 = []int{family4, family6}
+	both6 = []int{family6, family4}
+)
+
+// families returns the families in use, first the one that works if just one seems to.
 func (r *resolution) families() []int {
 	switch {
 	case !r.config.IPv6:
-		return []int{family4}
+		return only4
 	case !r.config.IPv4:
-		return []int{family6}
+		return only6
 	}
-	return []int{family4, family6}
+	if ipv4, _ := r.config.Exchange.Families(); !ipv4 {
+		return both6
+	}
+	return both4
 }
 
 // lookUp does a lookup, and says whether it gave an address that was not known.
@@ -190,15 +200,18 @@ func (r *resolution) lookUpSource(l lookup) bool {
 		}
 	}
 	if !s.known[l.family] {
-		r.lookupFailed(s, l.family, response, err)
+		r.lookupFailed(s, response, err)
 	}
 	return found
 }
 
 // lookupFailed counts a lookup in vain, and leaves out those that would be, too.
-func (r *resolution) lookupFailed(s *target, family int, response *wire.Response, err error) {
+func (r *resolution) lookupFailed(s *target, response *wire.Response, err error) {
 	r.task.Budget.lookupFailed()
-	last := family == family6 || !r.config.IPv6
+	last := true // of the families in use
+	for _, f := range r.families() {
+		last = last && s.done[f][fromSource]
+	}
 	switch {
 	case err != nil:
 		// What keeps one family's address from being found keeps the other's, too.
@@ -211,7 +224,7 @@ func (r *resolution) lookupFailed(s *target, family int, response *wire.Response
 		s.gone = true
 		r.trouble.lookupFailed(s.name, errNoName)
 		r.pool.missed += pointsAbsent
-	case last && !s.known[family4]:
+	case last && !s.known[family4] && !s.known[family6]:
 		r.trouble.lookupFailed(s.name, errNoAddress)
 		r.pool.missed += pointsAbsent
 	}

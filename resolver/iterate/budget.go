@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Limits bound what one client query may cost, with everything it leads to. Nothing resets a count:
@@ -37,6 +38,7 @@ var ErrBudget = errors.New("limit of the client query reached")
 // Budget counts down Limits; it is an exchange.Budget. All its methods may be called at once.
 type Budget struct {
 	limits                                        Limits
+	begin                                         time.Time
 	queries, steps, lookups, failedLookups, bytes atomic.Int64
 
 	mu          sync.Mutex
@@ -61,7 +63,7 @@ func NewBudget(l Limits) *Budget {
 			*d.limit = d.defaultLimit
 		}
 	}
-	return &Budget{limits: l}
+	return &Budget{limits: l, begin: time.Now()}
 }
 
 // Query spends one upstream query.

@@ -17,6 +17,7 @@ type Exchanger interface {
 	Choose(zone wire.Name, candidates, tried []netip.AddrPort) (server netip.AddrPort, ok bool)
 	MarkLame(server netip.AddrPort, zone wire.Name)
 	Usable(a netip.Addr) bool
+	Families() (ipv4, ipv6 bool)
 }
 
 // Config says how an Iterator is made.

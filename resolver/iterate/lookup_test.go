@@ -66,6 +66,15 @@ an www.six.com. A 192.0.2.80
 			t.Errorf("looked up %v, want no address of a family that is off", w.lookups)
 		}
 	})
+	t.Run("the family that works first", func(t *testing.T) {
+		w := newWorld(t, script)
+		w.no4 = true
+		w.want("www.six.com.", "A", "answer | www.six.com. A 192.0.2.80")
+		if !slices.Equal(w.lookups, []string{"ns6.example.com. AAAA"}) {
+			t.Errorf("looked up %v, want the AAAA RRset alone, which was enough", w.lookups)
+		}
+		w.want("www.glueless.com.", "A", "answer | www.glueless.com. A 192.0.2.80")
+	})
 	t.Run("alias", func(t *testing.T) {
 		w := newWorld(t, script)
 		w.want("www.aliased.com.", "A", "answer | www.aliased.com. A 192.0.2.80")

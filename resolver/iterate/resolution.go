@@ -201,7 +201,7 @@ func (r *resolution) send(cut *zonecut.Cut, server netip.AddrPort, q question, r
 	a := exchange.Ask{
 		Server: server, Zone: cut.Zone, Name: q.name, Type: q.t,
 		RD: cut.Forward, CD: cut.Forward && r.config.ForwardCD, TCP: cut.TCP,
-		Retry: retry, Budget: r.task.Budget,
+		Retry: retry, Since: r.task.Budget.begin, Budget: r.task.Budget,
 	}
 	if r.task.Trace != nil {
 		a.Trace = func(e exchange.Event) { r.task.Trace.exchanged(r.task.Depth, cut.Zone, &e) }

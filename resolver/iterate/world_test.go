@@ -38,6 +38,7 @@ type world struct {
 	lookups []string // "name type"
 	timeout time.Duration
 	order   func(candidates []netip.AddrPort) netip.AddrPort
+	no4     bool // IPv4 does not seem to work
 }
 
 // scripted is one entry of a script.
@@ -155,6 +156,9 @@ func (w *world) Do(ctx context.Context, a *exchange.Ask) (*exchange.Reply, error
 		what += " tcp"
 	}
 	w.asked = append(w.asked, what)
+	if !a.Since.Equal(w.budget.begin) {
+		w.t.Errorf("%s: Since is not when the client query began", what)
+	}
 	reply := w.reply(a)
 	if reply == nil {
 		select {
@@ -231,6 +235,9 @@ func (w *world) MarkLame(server netip.AddrPort, zone wire.Name) {
 func (w *world) Usable(a netip.Addr) bool {
 	return !w.barred[a] && !a.IsUnspecified() && !a.IsLoopback()
 }
+
+// Families implements Exchanger.
+func (w *world) Families() (ipv4, ipv6 bool) { return !w.no4, true }
 
 var errCircle = errors.New("circle")
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"bonsai/resolver/validate"
@@ -49,7 +50,7 @@ func newKeeper(config *Config, now int64) (*validate.Keeper, error) {
 
 // followAnchors asks for the root's keys from time to time until the Resolver is closed (RFC 5011
 // §2.3).
-func (r *Resolver) followAnchors(keeper *validate.Keeper) {
+func (r *Resolver) followAnchors() {
 	wait := firstAnchorCheck
 	for {
 		timer := time.NewTimer(wait)
@@ -57,14 +58,17 @@ func (r *Resolver) followAnchors(keeper *validate.Keeper) {
 		case <-r.ctx.Done():
 			timer.Stop()
 			return
+		case <-r.retired:
+			timer.Stop()
+			return
 		case <-timer.C:
 		}
-		wait = r.checkAnchors(keeper)
+		wait = r.checkAnchors()
 	}
 }
 
 // checkAnchors looks at the root's keys once and returns when to do so again.
-func (r *Resolver) checkAnchors(keeper *validate.Keeper) time.Duration {
+func (r *Resolver) checkAnchors() time.Duration {
 	defer r.survive()
 	ctx, cancel := context.WithTimeout(r.ctx, r.config.Patience)
 	defer cancel()
@@ -76,25 +80,45 @@ func (r *Resolver) checkAnchors(keeper *validate.Keeper) time.Duration {
 	failed := err != nil || res.content == nil || res.content.Status != wire.Secure || len(res.content.Answer) == 0
 	if !failed {
 		keys = res.content.Answer[0]
-		if keeper.Update(&keys, now) {
-			r.trust(keeper)
-		}
+		r.updateAnchors(&keys, now)
 		r.signalAnchors(ctx)
 	}
 	return time.Duration(validate.NextQuery(&keys, failed, now)) * time.Second
 }
 
-// trust takes the keeper's anchors and writes its state. What was judged by a key that is no longer
-// trusted goes.
-func (r *Resolver) trust(keeper *validate.Keeper) {
-	anchors := keeper.Anchors()
-	r.validator.SetTrust(anchors, r.config.Validate.Insecure)
+// sharedKeeper is handed on from a Resolver to its successor.
+type sharedKeeper struct {
+	sync.Mutex
+	*validate.Keeper
+}
+
+// trustKept takes the keeper's anchors.
+func (r *Resolver) trustKept() {
+	r.keeper.Lock()
+	defer r.keeper.Unlock()
+	r.validator.SetTrust(r.keeper.Anchors(), r.config.Validate.Insecure)
+}
+
+// updateAnchors shows the root's keys to the keeper and takes the anchors that it then has, which a
+// predecessor may have changed as well.
+func (r *Resolver) updateAnchors(keys *wire.RRset, now int64) {
+	r.keeper.Lock()
+	defer r.keeper.Unlock()
+	changed := r.keeper.Update(keys, now)
+	r.validator.SetTrust(r.keeper.Anchors(), r.config.Validate.Insecure)
+	if changed {
+		r.saveAnchors()
+	}
+}
+
+// saveAnchors writes the keeper's state. What was judged by a key that is no longer trusted goes.
+func (r *Resolver) saveAnchors() {
 	r.log.Info("trust anchors of the root have changed", "key tags", r.validator.KeyTags(wire.Root))
 	r.cache.FlushName(wire.Root, wire.TypeDNSKEY)
 	if r.config.Anchors.File == "" {
 		return
 	}
-	if err := replaceFile(r.config.Anchors.File, keeper.AppendTo(nil)); err != nil {
+	if err := replaceFile(r.config.Anchors.File, r.keeper.AppendTo(nil)); err != nil {
 		r.log.Error("trust anchors not saved", "error", err)
 	}
 }

@@ -27,10 +27,11 @@ func TestFollowAnchors(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.validator.KeyTags(wire.Root)
-	if wait := r.checkAnchors(keeper); wait.Hours() < 1 {
+	r.keeper = &sharedKeeper{Keeper: keeper}
+	if wait := r.checkAnchors(); wait.Hours() < 1 {
 		t.Errorf("asked again in %v, RFC 5011 has an hour at least", wait)
 	}
-	r.trust(keeper)
+	r.saveAnchors()
 	if after := r.validator.KeyTags(wire.Root); len(after) != 1 || after[0] != before[0] {
 		t.Errorf("key tags %v, before %v", after, before)
 	}

@@ -21,7 +21,7 @@ type chain struct {
 // resolve answers the question of a flight: links, until one leads no further.
 func (t *tree) resolve(ctx context.Context, fl *flight) *result {
 	c := chain{question: fl.question}
-	epoch := t.r.cache.Epoch()
+	epoch := t.r.epoch()
 	for name := fl.question.name; ; {
 		l, failure := t.next(ctx, name, fl.question.t)
 		if failure != nil && c.failure == nil {

@@ -156,7 +156,7 @@ const maxBogus = 4
 // not validate is asked again of servers that did not give it.
 func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c *link, fail *failure) {
 	r := t.r
-	epoch := r.cache.Epoch()
+	epoch := r.epoch()
 	var avoid []netip.AddrPort
 	for range maxBogus {
 		task := iterate.Task{Source: t, Budget: t.budget, Trace: t.trace, Epoch: epoch, Depth: t.depth}

@@ -67,10 +67,13 @@ type Resolver struct {
 	log       *slog.Logger
 	flights   flights
 	cookies   cookieKey
+	keeper    *sharedKeeper // of the root's anchors; nil: they are as configured
 	denials   *denial.Store // nil: off
 	refreshes chan refresh
 	renewing  sync.Map // zones whose delegations are queued for renewal
-	stats     stats
+	stats     *stats
+	frozen    atomic.Uint64 // the epoch from when it was succeeded, plus one; 0: it was not
+	retired   chan struct{} // closed when it was succeeded
 
 	ctx    context.Context // of all resolutions; done when the Resolver is closed
 	cancel context.CancelFunc
@@ -104,18 +107,28 @@ func set[T comparable](field *T, value T) {
 // New assembles a Resolver. It keeps the cache and starts nothing but the refresher; Close ends
 // what runs.
 func New(config Config) (*Resolver, error) {
+	r := &Resolver{exchange: exchange.New(config.Exchange), stats: new(stats)}
+	r.cookies.init()
+	return r, r.assemble(config, nil)
+}
+
+// assemble makes the parts that no Resolver shares with another, and starts the refresher. keeper is a
+// predecessor's, or nil.
+func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 	config.defaults()
-	r := &Resolver{
+	*r = Resolver{
 		config:    config,
 		cache:     config.Cache,
-		exchange:  exchange.New(config.Exchange),
+		exchange:  r.exchange,
+		stats:     r.stats,
+		cookies:   r.cookies,
+		retired:   make(chan struct{}),
 		now:       config.Now,
 		log:       config.Log,
 		refreshes: make(chan refresh, config.RefreshQueue),
 	}
 	r.SetPolicy(&config.Policy)
 	r.flights.init()
-	r.cookies.init()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	config.Cuts.Cache = r.cache
 	config.Cuts.Renew = r.renewCutSoon
@@ -127,21 +140,25 @@ func New(config Config) (*Resolver, error) {
 	if config.Validate != nil {
 		v, err := validate.New(*config.Validate)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		r.validator = v
 	}
 	if config.Validate != nil && config.Anchors.Follow {
-		keeper, err := newKeeper(&config, int64(r.now()))
-		if err != nil {
-			return nil, fmt.Errorf("trust anchor state: %w", err)
+		if keeper == nil {
+			kept, err := newKeeper(&config, int64(r.now()))
+			if err != nil {
+				return fmt.Errorf("trust anchor state: %w", err)
+			}
+			keeper = &sharedKeeper{Keeper: kept}
 		}
-		r.validator.SetTrust(keeper.Anchors(), config.Validate.Insecure)
-		r.wait.Go(func() { r.followAnchors(keeper) })
+		r.keeper = keeper
+		r.trustKept()
+		r.wait.Go(r.followAnchors)
 	}
 	r.denials = newDenials(&config)
 	r.wait.Go(r.refresher)
-	return r, nil
+	return nil
 }
 
 // Close cancels every resolution and returns when all have ended.

@@ -142,7 +142,7 @@ func (t *tree) grantedDS(ctx context.Context, zone wire.Name) *validate.Fetched 
 			c.Authority = append(c.Authority, s)
 		}
 	}
-	epoch := r.cache.Epoch()
+	epoch := r.epoch()
 	response := c.response()
 	verdict := r.validator.Judge(ctx, response, cut.Parent, t, &t.cost)
 	if verdict.Status != wire.Secure && verdict.Status != wire.Insecure {

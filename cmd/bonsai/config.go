@@ -54,6 +54,7 @@ type Config struct {
 	MaxInflight, MaxTCP, MaxTCPPerClient int
 
 	BlockLists     []policy.List
+	ListSums       [2]uint64 // tell contents and settings of block and allow lists apart from others
 	AllowLists     []*policy.NameSet
 	RateLimit      policy.RateLimit
 	MaxNegativeTTL uint32 // seconds

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"os/signal"
 	"reflect"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"bonsai/cache"
@@ -38,8 +41,11 @@ const (
 // daemon is a resolver with its front end and metrics.
 type daemon struct {
 	log      *slog.Logger
+	level    *slog.LevelVar
+	clock    *clock
 	cache    *cache.Cache
-	resolver *resolver.Resolver
+	resolver *resolver.Switch
+	reloader reloader
 	server   *serve.Server
 	metrics  net.Listener // nil where off
 	web      *http.Server
@@ -53,10 +59,11 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 	if err != nil {
 		return nil, err
 	}
+	d := &daemon{log: log, level: new(slog.LevelVar), clock: clock}
+	d.reloader.init(c, transport)
 	for _, notice := range c.Notices {
 		log.Warn(notice)
 	}
-	d := &daemon{log: log}
 	if c.Metrics.IsValid() {
 		if d.metrics, err = net.Listen("tcp", c.Metrics.String()); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
@@ -66,10 +73,12 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		d.close()
 		return nil, err
 	}
-	if d.resolver, err = resolver.New(resolverConfig(c, d.cache, transport, clock, log)); err != nil {
+	first, err := resolver.New(resolverConfig(c, d.cache, transport, clock, log))
+	if err != nil {
 		d.close()
 		return nil, err
 	}
+	d.resolver = resolver.NewSwitch(first)
 	d.server, err = serve.New(serve.Config{
 		Listen: c.Listen, Workers: threads(c), MaxInflight: c.MaxInflight, UDPSize: int(c.EDNSSize),
 		MaxTCP: c.MaxTCP, MaxTCPPerClient: c.MaxTCPPerClient,
@@ -195,7 +204,8 @@ func (d *daemon) close() {
 		d.metrics.Close()
 	}
 	if d.resolver != nil {
-		d.resolver.Close()
+		d.resolver.Current().Close()
+		d.reloader.closeRetired()
 	}
 	if d.cache != nil {
 		d.cache.Close()
@@ -205,13 +215,26 @@ func (d *daemon) close() {
 // addr is the first address that queries are taken on.
 func (d *daemon) addr() netip.AddrPort { return d.server.Addrs()[0] }
 
-// runDaemon is the command without a name.
-func runDaemon(ctx context.Context, c *Config, log *slog.Logger) error {
+// runDaemon is the command without a name. configure reads the configuration again.
+func runDaemon(ctx context.Context, c *Config, configure func() (*Config, error), errOut io.Writer) error {
 	tuneCollector()
-	d, err := newDaemon(c, nil, log)
+	level := new(slog.LevelVar)
+	level.Set(c.LogLevel)
+	d, err := newDaemon(c, nil, newLog(errOut, level))
 	if err != nil {
 		return err
 	}
+	d.level = level
+	d.reloader.configure = configure
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
+	wait.Go(func() { d.reloadOn(ctx, hangups) })
 	return d.serve(ctx)
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,6 +17,9 @@ import (
 
 // rates counts what the rate limit did since the start, whatever was reloaded meanwhile.
 var rates policy.RateStats
+
+// sumSeed makes sums of this process comparable with each other.
+var sumSeed = maphash.MakeSeed()
 
 var processStart = time.Now()
 
@@ -53,14 +58,14 @@ func (c *Config) noteBad(name string, count int, first []error) {
 }
 
 // readNames reads a list of names, and tells of its bad lines.
-func (c *Config) readNames(name string) (*policy.NameSet, error) {
+func (c *Config) readNames(name string, sum io.Writer) (*policy.NameSet, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	b := policy.NewNameSetBuilder()
-	report, err := b.ReadList(f)
+	report, err := b.ReadList(io.TeeReader(f, sum))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -68,15 +73,26 @@ func (c *Config) readNames(name string) (*policy.NameSet, error) {
 	return b.Build(), nil
 }
 
+// listSum is 0 where there are no lists.
+func listSum(sum *maphash.Hash, lists int) uint64 {
+	if lists == 0 {
+		return 0
+	}
+	return sum.Sum64()
+}
+
 func setAllowLists(c *Config, values []string, dir string) error {
 	c.AllowLists = nil
+	var sum maphash.Hash
+	sum.SetSeed(sumSeed)
 	for _, name := range values {
-		set, err := c.readNames(inDir(dir, name))
+		set, err := c.readNames(inDir(dir, name), &sum)
 		if err != nil {
 			return err
 		}
 		c.AllowLists = append(c.AllowLists, set)
 	}
+	c.ListSums[1] = listSum(&sum, len(values))
 	return nil
 }
 
@@ -91,17 +107,21 @@ var listErrors = map[string]wire.EDECode{
 
 func setBlockLists(c *Config, items []item, dir string) error {
 	c.BlockLists = nil
+	var sum maphash.Hash
+	sum.SetSeed(sumSeed)
 	for i := range items {
-		list, err := c.blockList(&items[i], dir)
+		list, err := c.blockList(&items[i], dir, &sum)
 		if err != nil {
 			return fmt.Errorf("in the item of line %d: %w", items[i].line, err)
 		}
 		c.BlockLists = append(c.BlockLists, list)
+		fmt.Fprint(&sum, list.Label, list.Action, list.EDE, list.Addrs)
 	}
+	c.ListSums[0] = listSum(&sum, len(items))
 	return nil
 }
 
-func (c *Config) blockList(it *item, dir string) (list policy.List, err error) {
+func (c *Config) blockList(it *item, dir string, sum io.Writer) (list policy.List, err error) {
 	file := it.one("file", "")
 	if file == "" {
 		return list, errors.New("no file; write file: NAME")
@@ -123,6 +143,6 @@ func (c *Config) blockList(it *item, dir string) (list policy.List, err error) {
 	if (list.Action == policy.ListAddress) != (len(list.Addrs) > 0) {
 		return list, errors.New("action address and addrs go together; write both, or neither")
 	}
-	list.Names, err = c.readNames(inDir(dir, file))
+	list.Names, err = c.readNames(inDir(dir, file), sum)
 	return list, err
 }

@@ -13,6 +13,7 @@
 //	clock.go     the wall clock, which tests may replace
 //	cpus.go      how many CPUs the process may use
 //	daemon.go    resolver, front end and metrics put together, started and stopped
+//	reload.go    a changed configuration, without a query or the cache lost
 //	metrics.go   counters of all packages for Prometheus, and nothing else of it
 //	labcmd.go    bonsai lab
 package main
@@ -70,7 +71,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	case "lab":
 		err = runLab(ctx, c, config, out, errOut)
 	default:
-		err = runDaemon(ctx, config, newLog(errOut, config.LogLevel))
+		read := func() (*Config, error) { return configure(c.flags, c.config) }
+		err = runDaemon(ctx, config, read, errOut)
 	}
 	if err != nil {
 		return fail(errOut, err)
@@ -89,7 +91,7 @@ func fail(w io.Writer, err error) int {
 	return 1
 }
 
-func newLog(w io.Writer, level slog.Level) *slog.Logger {
+func newLog(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 

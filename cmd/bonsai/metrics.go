@@ -21,6 +21,8 @@ type snapshot struct {
 	exchange exchange.Stats
 	cache    cache.Stats
 	serve    serve.Stats
+
+	reloads, reloadsFailed uint64
 }
 
 // emit gives one value of a metric, with the values of its labels.
@@ -95,6 +97,11 @@ var metrics = []metric{
 		plain(func(s *snapshot) uint64 { return s.resolver.Refreshes })},
 	{"bonsai_refreshes_lost_total", "Renewals left out because too many waited.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.resolver.RefreshesLost })},
+	{"bonsai_reloads_total", "Configurations read again, by outcome.", counterKind, []string{"outcome"},
+		func(s *snapshot, emit emit) {
+			emit(float64(s.reloads), "applied")
+			emit(float64(s.reloadsFailed), "refused")
+		}},
 	{"bonsai_internal_errors_total", "Queries that met a fault of bonsai's own.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.resolver.Panics })},
 	{"bonsai_misses_inflight", "Client queries that wait for a resolution.", gaugeKind, nil,
@@ -188,10 +195,11 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 // Collect is part of prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := &snapshot{
-		resolver: c.d.resolver.Stats(),
-		exchange: c.d.resolver.Exchange().Stats(),
+		resolver: c.d.resolver.Current().Stats(),
+		exchange: c.d.resolver.Current().Exchange().Stats(),
 		cache:    c.d.cache.Stats(),
 		serve:    c.d.server.Stats(),
+		reloads:  c.d.reloader.applied.Load(), reloadsFailed: c.d.reloader.refused.Load(),
 	}
 	for i, m := range metrics {
 		m.values(s, func(value float64, labels ...string) {

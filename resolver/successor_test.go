@@ -1,0 +1,86 @@
+package resolver
+
+import (
+	"testing"
+
+	"bonsai/cache"
+	"bonsai/cache/entry"
+	"bonsai/resolver/serve"
+	"bonsai/wire"
+)
+
+// What a succeeded resolver finds is kept unless a flush after it covers it.
+func TestRetiredDoesNotUndoFlushes(t *testing.T) {
+	old := newTestResolver(t, nil)
+	next, err := old.Succeed(old.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.Close)
+	old.Retire()
+	old.Retire() // harmless
+	next.FlushTree(wire.MustName("flushed.example."))
+	for name, want := range map[string]bool{"www.flushed.example.": false, "www.kept.example.": true} {
+		c := newLink(entry.KindAnswer, wire.MustName(name), wire.TypeA)
+		c.Answer = []wire.RRset{{Owner: c.QName, Type: wire.TypeA, Class: wire.ClassIN, TTL: 60, RDATA: [][]byte{{192, 0, 2, 1}}}}
+		c.Lifetime = 60
+		for r, want := range map[*Resolver]bool{old: want, next: true} {
+			next.cache.Remove(keyFor(name))
+			r.store(c, testNow, r.epoch())
+			if _, kept := next.cache.Lookup(keyFor(name), testNow, next.cache.NewBuf()); kept != want {
+				t.Errorf("%s by the old one %v: kept %v, want %v", name, r == old, kept, want)
+			}
+		}
+	}
+	if next.stats != old.stats || next.cookies != old.cookies || next.exchange != old.exchange {
+		t.Error("counters, cookies or the memory of servers are not handed on")
+	}
+	config := old.config
+	config.Exchange.EDNSSize = 4096
+	other, err := next.Succeed(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if other.exchange == next.exchange {
+		t.Error("another configuration of the exchange, and the same client")
+	}
+}
+
+func keyFor(name string) *cache.Key {
+	k := cache.MakeKey(entry.KindAnswer, 0, wire.MustName(name), wire.TypeA)
+	return &k
+}
+
+// A hit behind a Switch allocates nothing, either, and goes over to the successor.
+func TestSwitchAllocs(t *testing.T) {
+	r := newTestResolver(t, nil)
+	batch, results := hitBatch(t, r, 4)
+	s := NewSwitch(r)
+	w := s.NewWorker()
+	run := func() {
+		for i := range batch {
+			batch[i].Response = batch[i].Response[:0]
+		}
+		w.Hit(batch, results)
+	}
+	run()
+	if n := testing.AllocsPerRun(100, run); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	next, err := r.Succeed(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	s.Set(next)
+	run()
+	for i := range results {
+		if results[i] != serve.Answered {
+			t.Errorf("query %d: %v", i, results[i])
+		}
+	}
+	if w.(*switched).worker.r != next {
+		t.Error("it stays with the old one")
+	}
+}

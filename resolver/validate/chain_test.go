@@ -643,3 +643,43 @@ func TestDenialTTL(t *testing.T) {
 		}
 	}
 }
+
+// TestIrrelevant: RRsets that can prove nothing of the question cause no fetches, however many.
+func TestIrrelevant(t *testing.T) {
+	w := newWorld(t, signedTexts("")...)
+	add := func(m *dns.Msg) {
+		for i := range 100 {
+			m.Ns = append(m.Ns, readRecords(w.tb, fmt.Sprintf("a%d.example. NSEC a%d.example. A", i, i+1))...)
+			owner := fmt.Sprintf("b%d.x%d.example.", i, i)
+			sets := []dns.RR{&dns.NSEC{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypeNSEC, Class: 1, Ttl: 60}, NextDomain: "z.example."}}
+			k := w.zones["example."].keys[0]
+			s := (&testZone{origin: fmt.Sprintf("x%d.example.", i)}).signature(k, sets)
+			m.Ns = append(m.Ns, append(sets, s)...)
+		}
+	}
+	for _, name := range []string{"no.example.", "www.example."} {
+		w.change[name+" MX"], w.asked = add, nil
+		f := w.judged(name, "MX", Config{})
+		if len(w.asked) != 4 {
+			t.Errorf("%s: asked %d: %.10q", name, len(w.asked), w.asked)
+		}
+		if f.Status == wire.Insecure {
+			t.Errorf("%s: %v, %s", name, f.Status, f.EDE.Text)
+		}
+		for i := range f.Authority {
+			if f.Status == wire.Secure && f.Authority[i].Status != wire.Secure {
+				t.Errorf("%s stays", describe(&f.Authority[i]))
+			}
+		}
+	}
+}
+
+// TestNXDomainWithAnswer: the answer is signed, the RCODE is not.
+func TestNXDomainWithAnswer(t *testing.T) {
+	w := twoZones(t, "")
+	w.change["www.example. A"] = func(m *dns.Msg) { m.Rcode = dns.RcodeNameError }
+	f := w.judged("www.example.", "A", Config{})
+	if f.Status != wire.Secure || f.RCODE != wire.RCODENoError || f.Denial != NotDenied {
+		t.Errorf("%v, %v, denial %d", f.Status, f.RCODE, f.Denial)
+	}
+}

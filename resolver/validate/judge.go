@@ -42,13 +42,18 @@ func (j *judgement) run() Verdict {
 	target, answered := j.target()
 	denied := !answered && j.isDenial(target)
 	if denied || len(wild) > 0 {
-		j.gather()
+		j.gather(target, wild)
+		// The deepest zone first: where both sides of a cut are served, the child's denial counts.
+		slices.SortStableFunc(j.evidence, func(a, b evidence) int { return len(b.zone) - len(a.zone) })
 	}
 	for _, w := range wild {
 		j.proveWildcard(w)
 	}
 	if denied {
 		j.proveDenial(target)
+	}
+	if answered && j.verdict.Status == wire.Secure && j.r.RCODE == wire.RCODENXDomain {
+		j.r.RCODE = wire.RCODENoError // the answer is signed, the RCODE is not
 	}
 	if j.verdict.Status == wire.Secure || j.verdict.Status == wire.Insecure {
 		j.judgeRest()
@@ -269,29 +274,63 @@ func (j *judgement) spent() bool {
 	return j.cost.Failed() >= c.MaxFailed || j.cost.Verified() >= c.MaxVerified
 }
 
-// gather judges what may serve as evidence in the authority section, and sorts it by zone.
-func (j *judgement) gather() {
+// maxEvidence bounds the RRsets that are looked at for proofs: a denial needs four, and each alias
+// made from a wildcard two.
+const maxEvidence = 24
+
+// gather judges what may serve as evidence in the authority section, and sorts it by zone. What cannot
+// serve is not looked into, lest it cause work and fetches.
+func (j *judgement) gather(target wire.Name, wild []wildcard) {
 	j.found = make([]finding, len(j.r.Authority))
+	left := maxEvidence
 	for i := range j.r.Authority {
 		set := &j.r.Authority[i]
-		if set.Type != wire.TypeNSEC && set.Type != wire.TypeNSEC3 && set.Type != wire.TypeSOA {
+		switch {
+		case left == 0:
+			return
+		case set.Type == wire.TypeSOA && target.IsSubdomainOf(set.Owner):
+			j.found[i] = j.judgeSet(set)
+			left--
+		case set.Type != wire.TypeNSEC && set.Type != wire.TypeNSEC3:
 			continue
-		}
-		f := j.judgeSet(set)
-		j.found[i] = f
-		// An NSEC expanded from a wildcard shows no neighbours of the name it is given.
-		if f.status != wire.Secure || set.Type == wire.TypeSOA || len(set.RDATA) != 1 || f.expanded(set) {
-			continue
-		}
-		e := j.evidenceOf(f.signer)
-		if set.Type == wire.TypeNSEC {
-			e.addNSEC(i, set)
-		} else {
-			e.addNSEC3(i, set, j.v.config.MaxIterations)
+		case len(set.Sigs) == 0:
+			point, _ := j.v.trust.Load().closest(set.Owner)
+			j.found[i] = finding{status: wire.Bogus, reason: because(wire.EDERRSIGsMissing, point, "%s is not signed", describe(set))}
+		case isRelevant(set, target, wild):
+			j.found[i] = j.judgeSet(set)
+			j.take(i, set)
+			left--
 		}
 	}
-	// The deepest zone first: where both sides of a cut are served, the child's denial counts.
-	slices.SortStableFunc(j.evidence, func(a, b evidence) int { return len(b.zone) - len(a.zone) })
+}
+
+// isRelevant says whether a zone that signed an NSEC or NSEC3 has something to say to the question.
+func isRelevant(set *wire.RRset, target wire.Name, wild []wildcard) bool {
+	for _, raw := range set.Sigs {
+		s, ok := wire.ParseRRSIG(raw)
+		if !ok {
+			continue
+		}
+		if target.IsSubdomainOf(s.Signer) || slices.ContainsFunc(wild, func(w wildcard) bool { return w.signer.Equal(s.Signer) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// take adds an RRset to the evidence of its zone.
+func (j *judgement) take(i int, set *wire.RRset) {
+	f := &j.found[i]
+	// An NSEC expanded from a wildcard shows no neighbours of the name it is given.
+	if f.status != wire.Secure || len(set.RDATA) != 1 || f.expanded(set) {
+		return
+	}
+	e := j.evidenceOf(f.signer)
+	if set.Type == wire.TypeNSEC {
+		e.addNSEC(i, set)
+	} else {
+		e.addNSEC3(i, set, j.v.config.MaxIterations)
+	}
 }
 
 func (j *judgement) evidenceOf(zone wire.Name) *evidence {
@@ -485,6 +524,9 @@ func (j *judgement) denyInsecurely(r reason) {
 	}
 }
 
+// maxAdditional bounds the RRsets of the additional section that are looked at.
+const maxAdditional = 32
+
 // judgeRest judges what nobody asked for, by what is known already, and takes out what does not
 // hold. RFC 4035 §3.2.3: AD speaks for the answer and authority sections.
 func (j *judgement) judgeRest() {
@@ -511,6 +553,7 @@ func (j *judgement) judgeRest() {
 	r.Additional = slices.DeleteFunc(r.Additional, func(set wire.RRset) bool {
 		return set.Type == wire.TypeRRSIG
 	})
+	r.Additional = r.Additional[:min(len(r.Additional), maxAdditional)]
 	for i := range r.Additional {
 		j.judgeSet(&r.Additional[i])
 	}

@@ -106,7 +106,7 @@ type Config struct {
 
 	MaxFailed      int // failed verifications in one tree of client query; default 16
 	MaxFailedRRset int // of these for one RRset; default 8
-	MaxVerified    int // good verifications in one tree; default 256
+	MaxVerified    int // good verifications in one tree; default 128
 	MaxBlocks      int // SHA-1 blocks hashed for NSEC3 in one tree; default 1760
 	MaxIterations  int // of NSEC3, more is insecure (RFC 9276 §3.2); default 50, also the most
 	Keys           int // parsed public keys kept; default 2048
@@ -138,7 +138,7 @@ func New(config Config) (*Validator, error) {
 	}
 	orDefault(&config.MaxFailed, 16)
 	orDefault(&config.MaxFailedRRset, 8)
-	orDefault(&config.MaxVerified, 256)
+	orDefault(&config.MaxVerified, 128)
 	// What 32 hashes of a name of 255 octets cost at 50 iterations; the names of IPv6 reverse zones
 	// need nearly as much where nothing of 32 labels exists.
 	orDefault(&config.MaxBlocks, 32*(5+maxIterations))

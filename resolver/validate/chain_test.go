@@ -683,3 +683,54 @@ func TestNXDomainWithAnswer(t *testing.T) {
 		t.Errorf("%v, %v, denial %d", f.Status, f.RCODE, f.Denial)
 	}
 }
+
+// TestExpandedNSEC has an NSEC that a wildcard was expanded to: it would make a closest encloser that
+// is none, and so deny what another wildcard answers.
+func TestExpandedNSEC(t *testing.T) {
+	w := newWorld(t, signedTexts("")...)
+	w.change["y.aa.wild.example. A"] = func(m *dns.Msg) {
+		z := w.zones["example."]
+		m.Answer, m.Ns, m.Rcode = nil, nil, dns.RcodeNameError
+		z.addSOA(m)
+		z.addDenial(m, z.indexOf("*.wild.example."))
+		for _, rr := range z.sign([]dns.RR{z.denial(z.indexOf("*.wild.example."))}) {
+			rr = dns.Copy(rr)
+			rr.Header().Name = "x.aa.wild.example."
+			m.Ns = append(m.Ns, rr)
+		}
+	}
+	if f := w.judged("y.aa.wild.example.", "A", Config{}); f.Status != wire.Bogus {
+		t.Errorf("%v, denial %d", f.Status, f.Denial)
+	}
+}
+
+// TestSignerAboveAnchor: with a closer trust anchor, a zone above vouches for nothing, and, not being
+// validated itself, makes nothing insecure.
+func TestSignerAboveAnchor(t *testing.T) {
+	w := newWorld(t, signedTexts("")...)
+	root := w.zones["."]
+	for _, anchors := range [][]Anchor{{w.anchor("example.")}, {w.anchor("."), w.anchor("example.")}} {
+		m, _ := w.respond("www.example.", dns.TypeA)
+		rrs := dropType(m.Answer, dns.TypeRRSIG)
+		m.Answer = append(rrs, root.signature(root.keys[0], rrs))
+		c, r := newClient(w, Config{Anchors: anchors}), parse(t, m)
+		if v := c.v.Judge(context.Background(), r, "", c, &c.cost); v.Status != wire.Bogus {
+			t.Errorf("%d anchors: %v", len(anchors), v.Status)
+		}
+	}
+}
+
+// TestOptOutNXDomain: an opt-out span over the next closer name does not make an NXDOMAIN of which the
+// wildcard is not denied.
+func TestOptOutNXDomain(t *testing.T) {
+	w := newWorld(t, signedTexts("optout")...)
+	z := w.zones["example."]
+	w.change["no.example. A"] = func(m *dns.Msg) {
+		wildcard := z.denial(z.before("*.example.")).Header().Name
+		m.Ns = slices.DeleteFunc(m.Ns, func(rr dns.RR) bool { return rr.Header().Name == wildcard })
+	}
+	if z.before("*.example.") == z.before("no.example.") || z.before("*.example.") == z.indexOf("example.") {
+		t.Fatal("the wildcard is denied by what denies the name")
+	}
+	checkStatus(t, w.judged("no.example.", "A", Config{}), wire.Bogus, wire.EDENSECMissing, "the wildcard is not denied")
+}

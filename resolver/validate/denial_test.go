@@ -72,6 +72,7 @@ func TestNSEC(t *testing.T) {
 		{"parent's NSEC, with a DS", "a NSEC c.example. NS DS RRSIG NSEC", "a.example.", "DS", ""},
 		{"apex", "example. NSEC c.example. NS SOA RRSIG NSEC DNSKEY", "example.", "A", "NODATA"},
 		{"RFC 6840 §4.4: the child's NSEC, the DS", "example. NSEC c.example. NS SOA RRSIG NSEC DNSKEY", "example.", "DS", ""},
+		{"both sides in one NSEC, the DS", "a NSEC c.example. NS SOA RRSIG NSEC", "a.example.", "DS", ""},
 		{"other name's", "b NSEC c.example. A RRSIG NSEC", "a.example.", "AAAA", ""},
 
 		{"NXDOMAIN", "a NSEC c.example. A RRSIG NSEC;example. NSEC a.example. SOA NS RRSIG NSEC", "b.example.", "A", "NXDOMAIN"},
@@ -118,6 +119,10 @@ func TestNSEC(t *testing.T) {
 		{"compact NODATA", "b NSEC \\000.b.example. A RRSIG NSEC", "b.example.", "TXT", "NODATA"},
 		{"compact ENT", "b NSEC \\000.b.example. RRSIG NSEC", "b.example.", "TXT", "NODATA"},
 		{"NXNAME of another name", "b NSEC \\000.b.example. RRSIG NSEC TYPE128", "c.example.", "A", ""},
+	})
+	runDenials(t, "a.example.", []denialCase{
+		{"DS denied by the zone itself", "a NSEC b.a.example. NS RRSIG NSEC", "a.example.", "DS", ""},
+		{"DS below", "a NSEC c.a.example. NS SOA RRSIG NSEC", "b.a.example.", "DS", "NXDOMAIN"},
 	})
 	runDenials(t, ".", []denialCase{
 		{"DS of the root", ". NSEC aaa. NS SOA RRSIG NSEC DNSKEY", ".", "DS", "NODATA"},

@@ -121,7 +121,7 @@ func (x *nsec3) covers(h nsec3Hash) bool {
 	if bytes.Compare(x.owner[:], x.next[:]) < 0 {
 		return after && before
 	}
-	return h != x.owner && h != x.next && (after || before) // the last of the zone, or the only one
+	return after || before // the last of the zone, or the only one
 }
 
 // matching returns the NSEC3 at name.

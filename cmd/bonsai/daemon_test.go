@@ -302,6 +302,7 @@ func TestMetrics(t *testing.T) {
 		`bonsai_cache_lookups_total{result="stale"}`:                   0,
 		`bonsai_response_duration_seconds_count{path="hit"}`:           3,
 		`bonsai_response_duration_seconds_count{path="miss"}`:          2,
+		`bonsai_cache_evictions_total{reason="unused"}`:                0,
 		`bonsai_resolutions_inflight`:                                  0,
 		`bonsai_upstream_timeouts_total`:                               0,
 		`bonsai_build_info{version="` + versionNumber() + `"}`:         1,
@@ -312,7 +313,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for _, metric := range []string{"bonsai_cache_entries", "bonsai_cache_used_bytes", "bonsai_cache_capacity_bytes",
-		"bonsai_cache_entry_bytes", "bonsai_upstream_rtt_seconds_count", "process_cpu_seconds_total",
+		"bonsai_cache_entry_bytes", "bonsai_cache_resident_bytes", `bonsai_cache_inserts_total{key="new"}`, "bonsai_upstream_rtt_seconds_count", "process_cpu_seconds_total",
 		"process_resident_memory_bytes", "go_goroutines"} {
 		if runtime.GOOS != "linux" && strings.HasPrefix(metric, "process_") {
 			continue

@@ -83,6 +83,26 @@ var metrics = []metric{
 		plain(func(s *snapshot) uint64 { return s.cache.Capacity })},
 	{"bonsai_cache_entry_bytes", "Mean size of an entry with its share of the index.", gaugeKind, nil,
 		plain(func(s *snapshot) float64 { return float64(s.cache.Used) / float64(max(1, s.cache.Entries)) })},
+	{"bonsai_cache_resident_bytes", "Memory of the cache that has been written to.", gaugeKind, nil,
+		plain(func(s *snapshot) uint64 { return s.cache.Touched })},
+	{"bonsai_cache_inserts_total", "Entries stored, by whether their key had one already.", counterKind,
+		[]string{"key"}, func(s *snapshot, emit emit) {
+			emit(float64(s.cache.Inserted), "new")
+			emit(float64(s.cache.Refreshed), "known")
+		}},
+	{"bonsai_cache_evictions_total", "Entries forgotten, by reason.", counterKind, []string{"reason"},
+		func(s *snapshot, emit emit) {
+			emit(float64(s.cache.Expired), "expired")
+			emit(float64(s.cache.Unused), "unused")
+			emit(float64(s.cache.Hurried), "hurried")
+			emit(float64(s.cache.Crowded), "crowded")
+			emit(float64(s.cache.Flushed), "flushed")
+		}},
+	{"bonsai_cache_refused_total", "Entries not stored, by reason.", counterKind, []string{"reason"},
+		func(s *snapshot, emit emit) {
+			emit(float64(s.cache.TooLarge), "too_large")
+			emit(float64(s.cache.Outdated), "outdated")
+		}},
 	{"bonsai_resolutions_inflight", "Questions being resolved.", gaugeKind, nil,
 		plain(func(s *snapshot) int { return s.resolver.InFlight })},
 	{"bonsai_resolution_failures_total", "Resolutions that failed, by extended error (RFC 8914).", counterKind,

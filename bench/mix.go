@@ -109,31 +109,44 @@ func appendZone(dst []byte, r *rng) []byte {
 	return append(dst, tops[z.below(len(tops))]...)
 }
 
-// zoneOf returns the zone that a name of the mix lies in.
+// zoneOf returns the zone that a name of the mix lies in, as a part of the name.
 func zoneOf(qname []byte) []byte {
 	n := wire.BorrowName(qname)
 	keep := 2
 	if n.Suffix(1) == "\x02uk\x00" {
 		keep = 3
 	}
-	return []byte(n.Suffix(keep))
+	return qname[len(qname)-len(n.Suffix(keep)):]
 }
 
-// message appends records to a response as an authoritative server sends it.
+// message appends records to a response as an authoritative server sends it. What records are made
+// of is appended to parts, so that to make a response allocates nothing.
 type message struct {
 	b      []byte
 	counts [3]uint16
+	used   int // of parts
+	parts  [partsSize]byte
 }
 
-func (m *message) record(s wire.Section, owner []byte, t wire.Type, ttl uint32, rdata ...[]byte) {
-	n := 0
-	for _, part := range rdata {
-		n += len(part)
-	}
-	m.b = wire.AppendRecordHeader(m.b, owner, t, ttl, n)
-	for _, part := range rdata {
-		m.b = append(m.b, part...)
-	}
+// partsSize is room for all parts of one response.
+const partsSize = 2048
+
+// part returns an empty slice to append a part to; keep must follow.
+func (m *message) part() []byte { return m.parts[m.used:m.used] }
+
+// keep keeps what was appended to a part.
+func (m *message) keep(part []byte) []byte {
+	m.used += len(part)
+	return part
+}
+
+// under returns a name of one label, drawn anew, in a zone.
+func (m *message) under(zone []byte, r *rng, from, to int) []byte {
+	return m.keep(append(appendLabel(m.part(), r, from, to), zone...))
+}
+
+func (m *message) record(s wire.Section, owner []byte, t wire.Type, ttl uint32, rdata []byte) {
+	m.b = append(wire.AppendRecordHeader(m.b, owner, t, ttl, len(rdata)), rdata...)
 	m.counts[s]++
 }
 
@@ -167,24 +180,24 @@ func (m *message) positive(qname []byte, t wire.Type, r *rng, signed bool) {
 	owner := qname
 	if t != wire.TypeTXT && r.below(100) < percentAliased {
 		for range r.between(1, 2) {
-			target := append(appendLabel(nil, r, 4, 12), zone...)
+			target := m.under(zone, r, 4, 12)
 			m.record(wire.Answer, owner, wire.TypeCNAME, ttl, target)
 			owner = target
 		}
 	}
 	for range recordsOf(t, r) {
-		m.record(wire.Answer, owner, t, ttl, rdataOf(t, r))
+		m.record(wire.Answer, owner, t, ttl, m.rdata(t, r))
 	}
 	if signed {
 		m.signature(wire.Answer, owner, t, ttl, zone, r)
 	}
 	if r.below(100) < percentFull {
-		for _, ns := range []string{"\x03ns1", "\x03ns2"} {
-			m.record(wire.Authority, zone, wire.TypeNS, 86400, []byte(ns), zone)
-		}
-		for _, ns := range []string{"\x03ns1", "\x03ns2"} {
-			m.record(wire.Additional, append([]byte(ns), zone...), wire.TypeA, 86400, rdataOf(wire.TypeA, r))
-		}
+		ns1 := m.keep(append(append(m.part(), "\x03ns1"...), zone...))
+		ns2 := m.keep(append(append(m.part(), "\x03ns2"...), zone...))
+		m.record(wire.Authority, zone, wire.TypeNS, 86400, ns1)
+		m.record(wire.Authority, zone, wire.TypeNS, 86400, ns2)
+		m.record(wire.Additional, ns1, wire.TypeA, 86400, m.rdata(wire.TypeA, r))
+		m.record(wire.Additional, ns2, wire.TypeA, 86400, m.rdata(wire.TypeA, r))
 	}
 }
 
@@ -195,15 +208,22 @@ func recordsOf(t wire.Type, r *rng) int {
 	return r.between(1, 4)
 }
 
-// rdataOf draws an RDATA. TXT has one to three strings, 20 to 240 bytes in all.
-func rdataOf(t wire.Type, r *rng) []byte {
+// rdata draws an RDATA. TXT has one to three strings, 20 to 240 bytes in all.
+func (m *message) rdata(t wire.Type, r *rng) []byte {
+	b := m.part()
 	switch t {
 	case wire.TypeA:
-		return binary.BigEndian.AppendUint32(nil, uint32(r.next())&0x1FFFFFFF|0x20000000)
+		b = binary.BigEndian.AppendUint32(b, uint32(r.next())&0x1FFFFFFF|0x20000000)
 	case wire.TypeAAAA:
-		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, 0x2A00<<48|r.next()>>16), r.next())
+		b = binary.BigEndian.AppendUint64(b, 0x2A00<<48|r.next()>>16)
+		b = binary.BigEndian.AppendUint64(b, r.next())
+	default:
+		b = appendStrings(b, r)
 	}
-	var b []byte
+	return m.keep(b)
+}
+
+func appendStrings(b []byte, r *rng) []byte {
 	left := r.between(20, 240)
 	for parts := r.between(1, 3); parts > 0; parts-- {
 		n := left / parts
@@ -218,17 +238,17 @@ func rdataOf(t wire.Type, r *rng) []byte {
 
 // signature appends an RRSIG of ECDSA P-256's size (RFC 6605 §4).
 func (m *message) signature(s wire.Section, owner []byte, t wire.Type, ttl uint32, zone []byte, r *rng) {
-	head := binary.BigEndian.AppendUint16(nil, uint16(t))
-	head = append(head, 13, byte(wire.BorrowName(owner).Labels()))
-	head = binary.BigEndian.AppendUint32(head, ttl)
-	head = binary.BigEndian.AppendUint32(head, 1_802_000_000)
-	head = binary.BigEndian.AppendUint32(head, 1_799_000_000)
-	head = binary.BigEndian.AppendUint16(head, uint16(r.next()))
-	var sig []byte
+	b := binary.BigEndian.AppendUint16(m.part(), uint16(t))
+	b = append(b, 13, byte(wire.BorrowName(owner).Labels()))
+	b = binary.BigEndian.AppendUint32(b, ttl)
+	b = binary.BigEndian.AppendUint32(b, 1_802_000_000)
+	b = binary.BigEndian.AppendUint32(b, 1_799_000_000)
+	b = binary.BigEndian.AppendUint16(b, uint16(r.next()))
+	b = append(b, zone...)
 	for range 8 {
-		sig = binary.BigEndian.AppendUint64(sig, r.next())
+		b = binary.BigEndian.AppendUint64(b, r.next())
 	}
-	m.record(s, owner, wire.TypeRRSIG, ttl, head, zone, sig)
+	m.record(s, owner, wire.TypeRRSIG, ttl, m.keep(b))
 }
 
 // negative appends an NXDOMAIN or NODATA with SOA, NSEC and their signatures.
@@ -238,16 +258,16 @@ func (m *message) negative(qname []byte, r *rng) {
 	if r.below(percentNegative) < percentNXDomain {
 		m.b[len(m.b)-len(qname)-4-wire.HeaderSize+3] |= byte(wire.RCODENXDomain)
 	}
-	soa := append([]byte("\x03ns1"), zone...)
+	soa := append(append(m.part(), "\x03ns1"...), zone...)
 	soa = append(append(soa, "\x0ahostmaster"...), zone...)
-	for _, n := range []uint32{2026110100 + uint32(r.below(100)), 7200, 3600, 1209600, ttl} {
+	for _, n := range [...]uint32{2026110100 + uint32(r.below(100)), 7200, 3600, 1209600, ttl} {
 		soa = binary.BigEndian.AppendUint32(soa, n)
 	}
-	m.record(wire.Authority, zone, wire.TypeSOA, ttl, soa)
+	m.record(wire.Authority, zone, wire.TypeSOA, ttl, m.keep(soa))
 	m.signature(wire.Authority, zone, wire.TypeSOA, ttl, zone, r)
-	owner := append(appendLabel(nil, r, 4, 10), zone...)
-	next := append(appendLabel(nil, r, 4, 10), zone...)
-	m.record(wire.Authority, owner, wire.TypeNSEC, ttl, next, []byte{0, 6, 0x40, 0, 0, 0, 0, 3})
+	owner := m.under(zone, r, 4, 10)
+	next := m.keep(append(append(appendLabel(m.part(), r, 4, 10), zone...), 0, 6, 0x40, 0, 0, 0, 0, 3))
+	m.record(wire.Authority, owner, wire.TypeNSEC, ttl, next)
 	m.signature(wire.Authority, owner, wire.TypeNSEC, ttl, zone, r)
 }
 

@@ -8,11 +8,11 @@ import (
 	"bonsai/cache/entry"
 )
 
-// checkSum panics where the entry at off is not what was written.
-func (s *shard) checkSum(off uint32, e entry.Entry) {
-	at := off + prefixSize(uint32(len(e))) + uint32(len(e))
-	if got, want := sum(e), binary.LittleEndian.Uint32(s.mem[at:]); got != want {
-		panic(fmt.Sprintf("cache: entry at %d of %d bytes: checksum %08x, want %08x", off, len(e), got, want))
+// checkSum panics where e, read from off, is not what was written; its checksum lies behind it.
+func checkSum(off uint32, e entry.Entry) {
+	n := len(e)
+	if got, want := sum(e), binary.LittleEndian.Uint32(e[n:n+sumSize]); got != want {
+		panic(fmt.Sprintf("cache: entry at %d of %d bytes: checksum %08x, want %08x", off, n, got, want))
 	}
 }
 

@@ -1,9 +1,12 @@
 package cache
 
-// Eviction. A new entry goes to the probation ring, and on leaving that to the main ring if it was
-// asked for twice, or if main has room; else it leaves a ghost, and should it come back while that
-// lasts it goes to main at once. On leaving main an entry that was used since it came is carried
-// to the front again, one use less; an unused one is forgotten.
+// Eviction. A new entry goes to the probation ring. Leaving that, it goes to the main ring if it was
+// used twice since it was stored, or if main has room or what is worth less than it; else it is
+// forgotten, and a ghost tells that it was there and whether it was used. Coming back it is taken for
+// used once if there is such a ghost, and goes to main at once if that was used. So it takes three
+// questions for a name to push others out of main, however far between; a flood of names asked for
+// once or twice passes by. An entry that leaves main is carried to the front again, with one use
+// less, if it was used; else it is forgotten.
 
 // maxMoves is how many entries are copied an insert, at most.
 const maxMoves = 32
@@ -120,20 +123,20 @@ func (s *shard) leaveProbation(t *tail, now uint32, moves *int) {
 		s.carry(t, s.main.take(t.n), use, moves)
 		return
 	}
-	s.remember(&t.place)
+	s.remember(&t.place, use > 0)
 	s.forget(t.slot, &s.counts.Unused)
 }
 
 // expire forgets an entry that is worthless. If it was used, that is remembered.
 func (s *shard) expire(t *tail) {
 	if t.use() > 0 {
-		s.remember(&t.place)
+		s.remember(&t.place, true)
 	}
 	s.forget(t.slot, &s.counts.Expired)
 }
 
 // clearJunk makes room in main for an entry that has earned none, of what is worth less than it: the
-// expired, and the unused that expires in half of its time or less.
+// expired, and the unused that expires in less than seven tenths of its time.
 func (s *shard) clearJunk(candidate *tail, now uint32, moves *int) bool {
 	for looks := maxLooks; looks > 0 && !s.main.fit(candidate.n); looks-- {
 		if s.main.empty() {
@@ -149,7 +152,7 @@ func (s *shard) clearJunk(candidate *tail, now uint32, moves *int) bool {
 		case t.use() > 0:
 			s.main.release(t.n)
 			s.leaveMain(&t, moves)
-		case remaining(t.expires, now) < remaining(candidate.expires, now)/2:
+		case remaining(t.expires, now)*10 < remaining(candidate.expires, now)*7:
 			s.main.release(t.n)
 			s.forget(t.slot, &s.counts.Unused)
 		default:
@@ -160,7 +163,7 @@ func (s *shard) clearJunk(candidate *tail, now uint32, moves *int) bool {
 }
 
 // remaining returns the seconds until expires.
-func remaining(expires, now uint32) uint32 { return max(expires, now) - now }
+func remaining(expires, now uint32) uint64 { return uint64(max(expires, now) - now) }
 
 // carry copies an entry that has left its ring to to, in main.
 func (s *shard) carry(t *tail, to, use uint32, moves *int) {
@@ -179,13 +182,17 @@ func (s *shard) carry(t *tail, to, use uint32, moves *int) {
 	b.setUse(t.slot.i, use)
 }
 
-// bucketOfGhost returns the bucket that keeps the ghost of a key.
-func (s *shard) bucketOfGhost(p *place) *bucket {
-	return s.bucket(addressA(p.a, s.buckets.Load()))
+// remember leaves a ghost of a key.
+func (s *shard) remember(p *place, used bool) {
+	g := p.ghost
+	if used {
+		g |= ghostTwice
+	}
+	s.bucket(addressA(p.a, s.buckets.Load())).remember(g)
 }
 
-// remember leaves a ghost of a key.
-func (s *shard) remember(p *place) { s.bucketOfGhost(p).remember(p.ghost) }
-
-// recalls says whether the key was forgotten unused not long ago.
-func (s *shard) recalls(p *place) bool { return s.bucketOfGhost(p).recall(p.ghost) }
+// recall says what ghost there is of a key: of one that was stored, and maybe of one used then, too.
+func (s *shard) recall(p *place) (stored, used bool) {
+	g, stored := s.bucket(addressA(p.a, s.buckets.Load())).recall(p.ghost)
+	return stored, g&ghostTwice != 0
+}

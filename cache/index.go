@@ -14,7 +14,7 @@ import (
 //	  44  11 slots: where in the shard the entry lies, and above that more bits of the hash
 //	   4  meta: two bits of use for each slot, and the bucket's version
 //	  11  a tag of 8 bits for each slot, 0 where it is free
-//	   5  ghosts: 8 bits of the hash of entries that were forgotten unused, the latest first
+//	   5  ghosts of entries that were forgotten unused
 const (
 	slots      = 11
 	ghosts     = 5
@@ -32,14 +32,13 @@ const (
 	maxUse     = 3                // uses counted since an entry was stored or last moved
 	firstTags  = 8                // slots whose tags are in tags[0]
 	ghostShift = 8 * (slots - firstTags)
-	ghostMask  = 1<<(8*ghosts) - 1
-	everyByte  = 0x0101010101010101
+	everyByte  = 0x0101010101010101 // times a byte: that byte eight times
 )
 
 const (
 	// The index grows when it has more entries than loadNum/loadDen of its slots, by at most
 	// maxSplits buckets an insert.
-	loadNum, loadDen = 93, 100
+	loadNum, loadDen = 9, 10
 	maxSplits        = 2
 	// Where free slots are hard to find it grows with more than pressedNum/pressedDen of its slots.
 	pressedNum, pressedDen = 4, 5
@@ -110,32 +109,56 @@ func (b *bucket) unused() uint32 { return matches(b.tags[0], b.tags[1], 0) }
 // filled counts the slots in use.
 func (b *bucket) filled() int { return slots - bits.OnesCount32(b.unused()) }
 
-// remember puts a ghost before the others.
+// A ghost is seven bits of the hash of a key that left unused, below a bit that says that it was asked
+// for twice. They lie in the bucket of the key's first candidate, the latest in the lowest byte.
+const ghostTwice = 0x80
+
+// maxTwice is how many ghosts asked for twice a bucket keeps before others. They are worth more, for
+// a flood of names asked for once has none, and one of names asked for twice gets no further.
+const maxTwice = 3
+
+// remember adds a ghost, in place of the oldest of those that there are enough of.
 func (b *bucket) remember(g uint8) {
 	all := b.tags[1] >> ghostShift
-	all = (all<<8 | uint64(g)) & ghostMask
-	atomic.StoreUint64(&b.tags[1], b.tags[1]&(1<<ghostShift-1)|all<<ghostShift)
-}
-
-// recall says whether g is among the ghosts, and forgets it.
-func (b *bucket) recall(g uint8) bool {
-	all := b.tags[1] >> ghostShift
-	for i := range ghosts {
-		if uint8(all>>(8*i)) == g {
-			low := all & (1<<(8*i) - 1)
-			all = low | all>>(8*(i+1))<<(8*i)
-			atomic.StoreUint64(&b.tags[1], b.tags[1]&(1<<ghostShift-1)|all<<ghostShift)
-			return true
+	twice := bits.OnesCount64(all & (ghostTwice * everyByte))
+	out := ghosts - 1
+	for i := ghosts - 1; i >= 0; i-- {
+		old := uint8(all >> (8 * i))
+		if old == 0 || (old&ghostTwice != 0) == (twice > maxTwice) {
+			out = i
+			break
 		}
 	}
-	return false
+	b.setGhosts(without(all, out)<<8 | uint64(g))
+}
+
+// recall says whether a ghost with the seven bits g is there, returns it and forgets it.
+func (b *bucket) recall(g uint8) (ghost uint8, ok bool) {
+	all := b.tags[1] >> ghostShift
+	for i := range ghosts {
+		if ghost = uint8(all >> (8 * i)); ghost&^ghostTwice == g {
+			b.setGhosts(without(all, i))
+			return ghost, true
+		}
+	}
+	return 0, false
+}
+
+// without takes out byte i.
+func without(all uint64, i int) uint64 {
+	low := uint64(1)<<(8*i) - 1
+	return all&low | all>>8&^low
+}
+
+func (b *bucket) setGhosts(all uint64) {
+	atomic.StoreUint64(&b.tags[1], b.tags[1]&(1<<ghostShift-1)|all<<ghostShift)
 }
 
 // place is what the hash of a key says within its shard.
 type place struct {
 	a, b  uint32 // the candidate buckets, to be cut to the count of buckets
 	tag   uint8  // never 0
-	ghost uint8  // never 0
+	ghost uint8  // seven bits, never 0
 	extra uint32 // bits above the offset in the slot
 }
 
@@ -147,7 +170,7 @@ func (s *shard) placeOf(h uint64) place {
 		a:     uint32(h),
 		b:     uint32(h >> 32),
 		tag:   max(1, uint8(h>>24)),
-		ghost: max(1, uint8(h>>32)),
+		ghost: max(1, uint8(h>>32)&^ghostTwice),
 		extra: uint32(h>>32) &^ (1<<s.offsetBits - 1),
 	}
 }
@@ -395,6 +418,8 @@ func (s *shard) split(n uint32) {
 	}
 	i, j := parents(n)
 	a, b := s.bucket(i), s.bucket(j)
+	s.touchSlots(a)
+	s.touchSlots(b)
 	s.begin(to)
 	s.begin(a)
 	if a != b {
@@ -408,6 +433,13 @@ func (s *shard) split(n uint32) {
 	}
 	s.end(a)
 	s.end(to)
+}
+
+// touchSlots loads from the entries of a bucket, so that the waits for memory overlap.
+func (s *shard) touchSlots(b *bucket) {
+	for _, w := range b.slot {
+		atomic.LoadUint32(word32(s.mem, s.offset(w)&^3))
+	}
 }
 
 // splitFrom moves slots from one parent of bucket to; mate is the other. All three are begun.

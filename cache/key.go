@@ -72,8 +72,19 @@ func keyOf(e entry.Entry) Key { return MakeKey(e.Kind(), e.Realm(), e.QName(), e
 
 // hashName hashes the name behind the seed.
 func hashName(name string) uint64 {
-	var buf [8 + wire.MaxNameLen + 1]byte
-	binary.LittleEndian.PutUint64(buf[:], seed)
+	// Most names are short, and so need less of a buffer to be cleared.
+	if len(name) <= shortName {
+		var buf [8 + shortName]byte
+		return seededSum(buf[:], name)
+	}
+	var buf [8 + wire.MaxNameLen]byte
+	return seededSum(buf[:], name)
+}
+
+const shortName = 56
+
+func seededSum(buf []byte, name string) uint64 {
+	binary.LittleEndian.PutUint64(buf, seed)
 	return xxhash.Sum64(buf[:8+copy(buf[8:], name)])
 }
 

@@ -102,8 +102,11 @@ func (s *shard) probe(k *Key, p *place, b *bucket, buf []byte) (f found, meta ui
 		if atomic.LoadUint32(&b.slot[i]) != w || version(atomic.LoadUint32(&b.meta)) != version(meta) {
 			return f, meta, disturbed
 		}
+		if invariants {
+			checkSum(off, e)
+		}
 		if whole && k.finds(e) {
-			return found{e, b, i, meta}, meta, present
+			return found{e[:len(e):len(e)], b, i, meta}, meta, present
 		}
 	}
 	return f, meta, absent
@@ -125,7 +128,7 @@ func (s *shard) copyEntry(buf []byte, off uint32) (e entry.Entry, whole bool) {
 	}
 	copyOut(buf, s.mem, off, end, first/word)
 	start += prefix
-	return entry.Entry(buf[start : start+n : start+n]), true
+	return entry.Entry(buf[start : start+n]), true
 }
 
 // touchIndex loads from the index lines of k.

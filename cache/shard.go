@@ -72,11 +72,11 @@ func (s *shard) init(mem []byte, release func(), staleLimit uint32) {
 // entry returns what lies at off, for the holder of the lock.
 func (s *shard) entry(off uint32) entry.Entry {
 	n, prefix := readPrefix(s.mem[off:])
-	e := entry.Entry(s.mem[off+prefix : off+prefix+n : off+prefix+n])
+	e := entry.Entry(s.mem[off+prefix : off+prefix+n])
 	if invariants {
-		s.checkSum(off, e)
+		checkSum(off, e)
 	}
-	return e
+	return e[:n:n]
 }
 
 // regionSize returns how many bytes an entry of n bytes takes in a ring.
@@ -152,14 +152,15 @@ func (s *shard) store(k *Key, e entry.Entry, now uint32) {
 		return
 	}
 	s.counts.Inserted++
-	r, moves := &s.probation, maxMoves
-	// What was forgotten unused and comes back was worth keeping.
-	if e.Used() || s.recalls(&p) {
+	r, use, moves := &s.probation, uint32(0), maxMoves
+	if stored, used := s.recall(&p); used || e.Used() {
 		r = &s.main
+	} else if stored {
+		use = 1
 	}
 	if off, ok := s.allocate(r, regionSize(uint32(len(e))), now, &moves); ok {
 		s.write(off, e)
-		s.insert(&p, off, 0, now)
+		s.insert(&p, off, use, now)
 	}
 	s.grow(now, &moves)
 }

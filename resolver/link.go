@@ -63,6 +63,9 @@ func (c *link) clamp(most, negative uint32) {
 // fail is set there is none, or one that did not validate.
 func (t *tree) next(ctx context.Context, name wire.Name, rt wire.Type) (c *link, fail *failure) {
 	if c := t.cached(name, rt); c != nil {
+		if c.Kind == entry.KindUnvalidated {
+			return c, t.whyUnvalidated(c, rt)
+		}
 		return c, nil
 	}
 	if c := t.synthesise(name, rt); c != nil {
@@ -92,22 +95,27 @@ func (t *tree) cached(name wire.Name, rt wire.Type) *link {
 			return c
 		}
 	}
-	if rt != wire.TypeCNAME {
+	// RFC 4035 §3.1.4.1: a DS is its parent's, and an alias at the name may be the zone's own.
+	if rt != wire.TypeCNAME && rt != wire.TypeDS {
 		c := t.usable(r.lookupContent(entry.KindAnswer, name, wire.TypeCNAME, now))
 		if c != nil && leadsOn(c, rt) {
 			return c
 		}
 	}
-	return t.cachedAbove(name, now)
+	return t.cachedAbove(name, rt, now)
 }
 
 // cachedAbove looks at the names above: a DNAME redirects what is below it, and a proven NXDOMAIN
-// denies it.
-func (t *tree) cachedAbove(name wire.Name, now uint32) *link {
+// denies it. Neither reaches into a configured zone.
+func (t *tree) cachedAbove(name wire.Name, rt wire.Type, now uint32) *link {
 	r := t.r
-	for above := name.Parent(); above != wire.Root; above = above.Parent() {
+	for n := name; n.Parent() != wire.Root; n = n.Parent() {
+		if r.cuts.Configured(n) != nil && (n != name || rt != wire.TypeDS) {
+			return nil
+		}
+		above := n.Parent()
 		if r.stats.dnames.Load() > 0 {
-			if c := t.usable(r.lookupContent(entry.KindAnswer, above, wire.TypeDNAME, now)); c != nil && len(c.Answer) > 0 {
+			if c := t.usable(r.lookupContent(entry.KindAnswer, above, wire.TypeDNAME, now)); c != nil && redirects(c, above) {
 				return redirect(c, name)
 			}
 		}
@@ -120,6 +128,12 @@ func (t *tree) cachedAbove(name wire.Name, now uint32) *link {
 		}
 	}
 	return nil
+}
+
+// redirects says whether what is kept for DNAME at a name is a DNAME there, and not a denial or an
+// alias that leads to one.
+func redirects(c *link, at wire.Name) bool {
+	return len(c.Answer) > 0 && c.Answer[0].Is(at, wire.TypeDNAME)
 }
 
 // usable passes a cached link unless a refresh is to renew it.

@@ -118,9 +118,32 @@ func (r *Resolver) keepFailure(q question, f *failure, now uint32, epoch uint64)
 	r.cache.Store(&key, packFailure(q, &kept, now), now, epoch)
 }
 
-// cachedFailure returns the failure remembered for a question, with the seconds left of it.
+// cachedFailure returns the failure remembered for a question, unless it is none to who wants what
+// does not validate.
 func (t *tree) cachedFailure(name wire.Name, rt wire.Type) *failure {
-	r, now := t.r, t.r.now()
+	f := t.r.keptFailure(name, rt)
+	if f != nil && t.wantRaw && validation(f.code) {
+		return nil
+	}
+	return f
+}
+
+// whyUnvalidated returns the failure that goes with cached data that did not validate.
+func (t *tree) whyUnvalidated(c *link, rt wire.Type) *failure {
+	if f := t.r.keptFailure(c.QName, rt); f != nil && validation(f.code) {
+		return f
+	}
+	f := newFailure(wire.EDEIndeterminate, "")
+	if c.Status == wire.Bogus {
+		f.code = wire.EDEBogus
+	}
+	f.life = c.Lifetime
+	return f
+}
+
+// keptFailure returns the failure remembered for a question, with the seconds left of it.
+func (r *Resolver) keptFailure(name wire.Name, rt wire.Type) *failure {
+	now := r.now()
 	buf := scratch.Get().(*[]byte)
 	defer scratch.Put(buf)
 	key := cache.MakeKey(entry.KindFailure, 0, name, rt)
@@ -128,11 +151,7 @@ func (t *tree) cachedFailure(name wire.Name, rt wire.Type) *failure {
 	if !ok || e.Expires() <= now {
 		return nil
 	}
-	code, text := firstEDE(e)
-	if t.wantRaw && validation(code) {
-		return nil
-	}
-	f := newFailure(code, text)
+	f := newFailure(firstEDE(e))
 	f.rcode, f.life = e.RCODE(), e.Expires()-now
 	return f
 }

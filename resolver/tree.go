@@ -129,6 +129,7 @@ func (t *tree) grantedDS(ctx context.Context, zone wire.Name) *validate.Fetched 
 	if c := r.lookupContent(entry.KindAddress, zone, wire.TypeDS, now); c != nil {
 		return fetched(c)
 	}
+	epoch := r.epoch() // before the cut is read: a flush may come between
 	cut := r.cuts.Deepest(zone, now)
 	if cut == nil || cut.Zone != zone || len(cut.DS) == 0 {
 		return nil
@@ -142,7 +143,6 @@ func (t *tree) grantedDS(ctx context.Context, zone wire.Name) *validate.Fetched 
 			c.Authority = append(c.Authority, s)
 		}
 	}
-	epoch := r.epoch()
 	response := c.response()
 	verdict := r.validator.Judge(ctx, response, cut.Parent, t, &t.cost)
 	if verdict.Status != wire.Secure && verdict.Status != wire.Insecure {

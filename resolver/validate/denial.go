@@ -1,16 +1,48 @@
 package validate
 
-import "bonsai/wire"
+import (
+	"bytes"
+	"slices"
 
-// evidence is the NSEC or NSEC3 RRsets of one zone that are secure.
+	"bonsai/wire"
+)
+
+// evidence is what one zone says by secure RRsets: its NSECs, or the NSEC3s of one salt and count of
+// iterations, for a zone may be about to change them.
 type evidence struct {
 	zone       wire.Name // their signer
-	nsecs      []nsec
-	nsec3s     []nsec3 // all of one salt and count of iterations
+	hashed     bool
 	salt       []byte
 	iterations uint16
-	costly     bool // an NSEC3 has more iterations than are computed
+	nsecs      []nsec
+	nsec3s     []nsec3
 }
+
+// evidenceOf returns the evidence that goes together with e, e itself if it is the first.
+func (j *judgement) evidenceOf(e evidence) *evidence {
+	for i := range j.evidence {
+		have := &j.evidence[i]
+		if have.zone == e.zone && have.hashed == e.hashed && have.iterations == e.iterations && bytes.Equal(have.salt, e.salt) {
+			return have
+		}
+	}
+	j.evidence = append(j.evidence, e)
+	return &j.evidence[len(j.evidence)-1]
+}
+
+// sortEvidence puts that of the deepest zone first: where both sides of a cut are served, the child's
+// denial counts; and within a zone what costs least.
+func (j *judgement) sortEvidence() {
+	slices.SortStableFunc(j.evidence, func(a, b evidence) int {
+		if d := len(b.zone) - len(a.zone); d != 0 {
+			return d
+		}
+		return int(a.iterations) - int(b.iterations)
+	})
+}
+
+// isCostly says whether hashing a name takes more iterations than are computed.
+func (p *prover) isCostly() bool { return int(p.e.iterations) > p.j.v.config.MaxIterations }
 
 // proof is what evidence proves.
 type proof struct {
@@ -69,18 +101,10 @@ func (p *prover) denies(name wire.Name, qtype wire.Type) (proof, string) {
 	if !p.speaksOf(name, qtype) {
 		return proof{}, "denied by " + p.e.zone.String() + ", which is not its zone"
 	}
-	why := "no NSEC or NSEC3"
-	if len(p.e.nsecs) > 0 {
-		out, reason := p.byNSEC(name, qtype)
-		if reason == "" {
-			return out, ""
-		}
-		why = reason
-	}
-	if len(p.e.nsec3s) > 0 {
+	if p.e.hashed {
 		return p.byNSEC3(name, qtype)
 	}
-	return proof{}, why
+	return p.byNSEC(name, qtype)
 }
 
 // speaksOf says whether the zone of the evidence may hold an RRset of this name and type. RFC 4035
@@ -96,16 +120,8 @@ func (p *prover) speaksOf(name wire.Name, qtype wire.Type) bool {
 // many labels.
 func (p *prover) allowsWildcard(owner wire.Name, labels int) (proof, string) {
 	next := owner.Suffix(labels + 1)
-	why := "no NSEC or NSEC3"
-	if len(p.e.nsecs) > 0 {
-		out, reason := p.wildcardByNSEC(next)
-		if reason == "" {
-			return out, ""
-		}
-		why = reason
-	}
-	if len(p.e.nsec3s) > 0 {
+	if p.e.hashed {
 		return p.wildcardByNSEC3(next)
 	}
-	return proof{}, why
+	return p.wildcardByNSEC(next)
 }

@@ -14,23 +14,28 @@ import (
 func prove(t testing.TB, zone, records, name, qtype string) (proof, string) {
 	t.Helper()
 	j := newJudgement(t, Config{}, &wire.RRset{Owner: wire.MustName(zone), RDATA: [][]byte{make([]byte, 5)}})
-	e := gatherText(t, j, zone, records)
-	p := prover{j, e}
-	return p.denies(wire.MustName(name), wire.Type(dns.StringToType[qtype]))
+	why := "no evidence"
+	for _, e := range gatherText(t, j, zone, records) {
+		p := prover{j, &e}
+		var out proof
+		if out, why = p.denies(wire.MustName(name), wire.Type(dns.StringToType[qtype])); why == "" {
+			return out, ""
+		}
+	}
+	return proof{}, why
 }
 
-func gatherText(t testing.TB, j *judgement, zone, records string) *evidence {
+func gatherText(t testing.TB, j *judgement, zone, records string) []evidence {
 	t.Helper()
-	e := &evidence{zone: wire.MustName(zone)}
 	sets := parseSets(t, &dns.Msg{Ns: readRecords(t, strings.ReplaceAll(records, ";", "\n"))})
 	for i := range sets {
 		if sets[i].Type == wire.TypeNSEC {
-			e.addNSEC(i, &sets[i])
+			j.addNSEC(wire.MustName(zone), i, &sets[i])
 		} else {
-			e.addNSEC3(i, &sets[i], maxIterations)
+			j.addNSEC3(wire.MustName(zone), i, &sets[i])
 		}
 	}
-	return e
+	return j.evidence
 }
 
 // denialCase is a question to evidence; want is "" for no proof, or what is proven.
@@ -190,6 +195,7 @@ func TestNSEC3(t *testing.T) {
 		{"parent's side of a delegation, with DS", r("a"), "a.example.", "DS", ""},
 		{"below a delegation", withoutOptOut(r("a", "example", "x.w")), "b.a.example.", "A", ""},
 		{"other parameters are not mixed in", withoutOptOut(r("example", "a")) + ";" + strings.ReplaceAll(r("x.w"), "aabbccdd", "-"), "a.c.x.w.example.", "A", ""},
+		{"beside those of another chain", strings.ReplaceAll(r("a"), "aabbccdd", "-") + ";" + r("ns1"), "ns1.example.", "MX", "NODATA"},
 		{"unknown hash", strings.ReplaceAll(r("ns1"), "NSEC3 1 ", "NSEC3 2 "), "ns1.example.", "MX", ""},
 		{"unknown flag", strings.ReplaceAll(r("ns1"), "NSEC3 1 1 ", "NSEC3 1 3 "), "ns1.example.", "MX", ""},
 		{"NXNAME", strings.ReplaceAll(r("ns1"), " A RRSIG", " NXNAME"), "ns1.example.", "MX", "NXDOMAIN compact"},
@@ -299,7 +305,7 @@ func TestHashingBounded(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			zone := wire.MustName(c.zone)
 			j := newJudgement(t, Config{}, &wire.RRset{Owner: zone, RDATA: [][]byte{make([]byte, 5)}})
-			p := prover{j, gatherText(t, j, c.zone, strings.ReplaceAll(records, " NSEC3", "."+c.zone+" NSEC3"))}
+			p := prover{j, &gatherText(t, j, c.zone, strings.ReplaceAll(records, " NSEC3", "."+c.zone+" NSEC3"))[0]}
 			if _, why := p.denies(wire.MustName(c.name), wire.TypeA); why == "" {
 				t.Error("is denied")
 			}
@@ -328,7 +334,7 @@ func TestAllowsWildcard(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			j := newJudgement(t, Config{}, &wire.RRset{Owner: wire.MustName("example."), RDATA: [][]byte{make([]byte, 5)}})
-			p := prover{j, gatherText(t, j, "example.", c.records)}
+			p := prover{j, &gatherText(t, j, "example.", c.records)[0]}
 			if _, why := p.allowsWildcard(wire.MustName(c.owner), c.labels); (why == "") != c.want {
 				t.Errorf("got %q", why)
 			}

@@ -10,15 +10,16 @@ type nsec struct {
 }
 
 // addNSEC takes a secure NSEC RRset as evidence of its zone, unless it cannot be part of it.
-func (e *evidence) addNSEC(index int, set *wire.RRset) {
+func (j *judgement) addNSEC(zone wire.Name, index int, set *wire.RRset) {
 	n, ok := wire.ParseNSEC(set.RDATA[0])
 	// RFC 4034 §4.1.1: the next name is the zone's, too, and the last one's is the apex.
-	if !ok || !n.Next.IsSubdomainOf(e.zone) {
+	if !ok || !n.Next.IsSubdomainOf(zone) {
 		return
 	}
-	if wire.Compare(set.Owner, n.Next) >= 0 && !n.Next.Equal(e.zone) {
+	if wire.Compare(set.Owner, n.Next) >= 0 && !n.Next.Equal(zone) {
 		return
 	}
+	e := j.evidenceOf(evidence{zone: zone})
 	e.nsecs = append(e.nsecs, nsec{index, set.Owner, n.Next, n.Types})
 }
 

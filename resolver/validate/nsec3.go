@@ -92,22 +92,16 @@ type nsec3 struct {
 	optOut bool
 }
 
-// addNSEC3 takes a secure NSEC3 RRset as evidence of its zone, unless it is to be ignored.
-func (e *evidence) addNSEC3(index int, set *wire.RRset, maxIterations int) {
+// addNSEC3 takes a secure NSEC3 RRset as evidence of its zone, with others of the same salt and count
+// of iterations, unless it is to be ignored.
+func (j *judgement) addNSEC3(zone wire.Name, index int, set *wire.RRset) {
 	n, ok := wire.ParseNSEC3(set.RDATA[0])
 	own, okHash := ownerHash(set.Owner)
 	// RFC 5155 §8.1 and §8.2: unknown hash algorithms and flags are ignored.
 	if !ok || !okHash || n.Hash != wire.NSEC3HashSHA1 || n.Flags&^wire.NSEC3FlagOptOut != 0 || len(n.Next) != sha1.Size {
 		return
 	}
-	if int(n.Iterations) > maxIterations {
-		e.costly = true
-	}
-	if len(e.nsec3s) == 0 {
-		e.salt, e.iterations = n.Salt, n.Iterations
-	} else if n.Iterations != e.iterations || !bytes.Equal(n.Salt, e.salt) {
-		return // RFC 5155 §8.2: one chain of them is enough, and it must be one
-	}
+	e := j.evidenceOf(evidence{zone: zone, hashed: true, salt: n.Salt, iterations: n.Iterations})
 	x := nsec3{index: index, owner: own, types: n.Types, optOut: n.Flags&wire.NSEC3FlagOptOut != 0}
 	copy(x.next[:], n.Next)
 	e.nsec3s = append(e.nsec3s, x)

@@ -6,9 +6,11 @@
 // a trust anchor. Only for what has no signature that counts it walks down from the anchor, label
 // by label, to see whether an insecure delegation lies above. All of that is in this order:
 //
-//	judge.go      a response: which RRsets count, what its denial must prove, the weakest status
+//	judge.go      a response: which RRsets count, and the weakest status of them
+//	rrset.go      one RRset: signed, unsigned, by whom
+//	prove.go      what a denial or an expanded wildcard must prove, and what follows from it
 //	chain.go      the keys of a zone, insecure delegations, the walk
-//	signature.go  one RRset: which signatures, in which order, how many
+//	signature.go  the signatures of an RRset: which, in which order, how many
 //	algorithm.go  the algorithms of signatures and digests; key.go the keys, parsed once
 //	denial.go     what NSEC (nsec.go) and NSEC3 (nsec3.go) RRsets prove together
 //	trust.go      where validation starts and where it is off; anchor.go reads trust anchors

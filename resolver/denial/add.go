@@ -34,6 +34,9 @@ func (s *Store) Add(r *wire.Response, now uint32, epoch uint64) {
 	for i := range records {
 		s.put(&records[i], now)
 	}
+	if invariants {
+		s.mustHold()
+	}
 }
 
 func hasProofs(sets []wire.RRset) bool {

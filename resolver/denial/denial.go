@@ -101,6 +101,9 @@ func (s *Store) Flush(name wire.Name, epoch uint64) {
 			s.forgetAround(z, name)
 		}
 	}
+	if invariants {
+		s.mustHold()
+	}
 }
 
 // forget removes all of a zone.

@@ -509,75 +509,8 @@ func TestFlush(t *testing.T) {
 // check holds the invariants of a store.
 func check(t testing.TB, s *Store) {
 	t.Helper()
-	r := &s.ring
-	found := map[ref]bool{}
-	bytesSeen := 0
-	for at := r.tail; bytesSeen < r.full; {
-		n := r.length(ref(at))
-		if n == 0 || at+n > len(r.bytes) {
-			t.Fatalf("the record at %d has length %d", at, n)
-		}
-		if r.kind(ref(at)) != goneKind {
-			found[ref(at)] = true
-		}
-		bytesSeen += n
-		if at += n; at == len(r.bytes) {
-			at = unit
-		}
-		if bytesSeen == r.full && at != r.head && !(r.head == len(r.bytes) && at == unit) {
-			t.Fatalf("the records end at %d, not %d", at, r.head)
-		}
-	}
-	records := 0
-	for _, z := range s.byID {
-		if s.zones[z.name] != z {
-			t.Fatalf("%s is not held by its name", z.name)
-		}
-		had := records
-		refs := []ref{}
-		if z.soa != 0 {
-			refs = append(refs, z.soa)
-		}
-		for k := range z.list {
-			count := 0
-			var last []byte
-			for _, p := range z.list[k].pieces {
-				if len(p) == 0 || len(p) >= maxPiece {
-					t.Fatalf("a piece of %d", len(p))
-				}
-				for _, at := range p {
-					if key := r.key(at); count > 0 && bytes.Compare(last, key) >= 0 {
-						t.Fatalf("%x comes before %x", last, key)
-					} else {
-						last = key
-					}
-					if r.kind(at) != kind(k) {
-						t.Fatalf("kind %d among %d", r.kind(at), k)
-					}
-					refs = append(refs, at)
-					count++
-				}
-			}
-			if count != z.list[k].len() {
-				t.Fatalf("%d records, counted as %d", count, z.list[k].len())
-			}
-		}
-		for _, at := range refs {
-			if !found[at] || r.zone(at) != z.id {
-				t.Fatalf("%s: the record at %d is not in the ring, or another zone's", z.name, at)
-			}
-			records++
-		}
-		if records == had {
-			t.Fatalf("%s has no records", z.name)
-		}
-	}
-	if records != len(found) || int64(records) != s.stats.records.Load() || int64(len(s.byID)) != s.stats.zones.Load() || len(s.zones) != len(s.byID) {
-		t.Fatalf("%d records in lists, %d in the ring, %d counted; %d, %d zones, %d counted", records, len(found),
-			s.stats.records.Load(), len(s.zones), len(s.byID), s.stats.zones.Load())
-	}
-	if stats := s.Stats(); stats.Used > stats.Size {
-		t.Fatalf("%d bytes of %d are used", stats.Used, stats.Size)
+	if err := s.check(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,6 @@
+//go:build invariants
+
+package denial
+
+// invariants has every change of a store checked.
+const invariants = true

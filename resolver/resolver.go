@@ -49,6 +49,7 @@ type Config struct {
 	DenialSize     int64 // bytes for proven denials (RFC 8198); 0: none are used
 	NoStale        bool  // never answer from expired data
 	NoPrefetch     bool  // renew nothing before it expires
+	Recent         int   // resolutions whose path is remembered for explanations; 0: none
 	RefreshQueue   int   // refreshes waiting at most; 512
 	MaxFlights     int   // resolutions at once at most; 4096
 }
@@ -70,6 +71,7 @@ type Resolver struct {
 	keeper    *sharedKeeper // of the root's anchors; nil: they are as configured
 	denials   *denial.Store // nil: off
 	refreshes chan refresh
+	recent    *recent
 	renewing  sync.Map // zones whose delegations are queued for renewal
 	stats     *stats
 	frozen    atomic.Uint64 // the epoch from when it was succeeded, plus one; 0: it was not
@@ -107,7 +109,8 @@ func set[T comparable](field *T, value T) {
 // New assembles a Resolver. It keeps the cache and starts nothing but the refresher; Close ends
 // what runs.
 func New(config Config) (*Resolver, error) {
-	r := &Resolver{exchange: exchange.New(config.Exchange), stats: new(stats)}
+	r := &Resolver{exchange: exchange.New(config.Exchange), stats: new(stats), recent: new(recent)}
+	r.recent.init(config.Recent)
 	r.cookies.init()
 	return r, r.assemble(config, nil)
 }
@@ -121,6 +124,7 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 		cache:     config.Cache,
 		exchange:  r.exchange,
 		stats:     r.stats,
+		recent:    r.recent,
 		cookies:   r.cookies,
 		retired:   make(chan struct{}),
 		now:       config.Now,

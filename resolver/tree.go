@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"context"
+	"time"
 
 	"bonsai/cache/entry"
 	"bonsai/resolver/iterate"
@@ -26,7 +27,11 @@ type tree struct {
 }
 
 func (r *Resolver) newTree() *tree {
-	return &tree{r: r, budget: iterate.NewBudget(r.config.Iterate.Limits)}
+	t := &tree{r: r, budget: iterate.NewBudget(r.config.Iterate.Limits)}
+	if r.config.Recent > 0 {
+		t.trace = iterate.NewTrace()
+	}
+	return t
 }
 
 // ask returns the whole answer to a question: from the cache, from a flight under way, or by
@@ -56,9 +61,13 @@ func (t *tree) lead(ctx context.Context, fl *flight) (res *result) {
 	outer := t.current
 	t.current = fl
 	t.level++
+	begin := time.Now()
 	defer func() {
 		t.current = outer
 		t.level--
+		if t.level == 0 && t.trace != nil {
+			t.r.recent.add(fl, t.trace, res, time.Since(begin))
+		}
 		if res == nil { // a panic passes: those who wait must not wait for ever
 			res = &result{failure: newFailure(wire.EDEOther, "internal error")}
 		}

@@ -33,6 +33,8 @@ const (
 	// drainTime is how long queries under way may take once the daemon is told to stop. With what
 	// closing takes it stays under the five seconds that are promised.
 	drainTime = 4 * time.Second
+	// recentResolutions is how many are remembered to be explained, a few KiB each at most.
+	recentResolutions = 512
 	// gcPercent spares a tiny heap the many collections that Go's own 100 would give it: what is
 	// large, the cache, lies outside of the heap.
 	gcPercent = 400
@@ -40,16 +42,21 @@ const (
 
 // daemon is a resolver with its front end and metrics.
 type daemon struct {
-	log      *slog.Logger
-	level    *slog.LevelVar
-	clock    *clock
-	cache    *cache.Cache
-	resolver *resolver.Switch
-	reloader reloader
-	server   *serve.Server
-	metrics  net.Listener // nil where off
-	web      *http.Server
-	ready    atomic.Bool
+	log         *slog.Logger
+	level       *slog.LevelVar
+	clock       *clock
+	cache       *cache.Cache
+	resolver    *resolver.Switch
+	reloader    reloader
+	server      *serve.Server
+	metrics     net.Listener // nil where off
+	web         *http.Server
+	controls    net.Listener // nil where off
+	commands    *http.Server
+	started     time.Time
+	controlling sync.RWMutex // held for reading by a command
+	stopped     bool         // guarded by controlling
+	ready       atomic.Bool
 }
 
 // newDaemon binds all sockets and makes all parts, or none. transport is how servers are reached;
@@ -60,12 +67,20 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		return nil, err
 	}
 	d := &daemon{log: log, level: new(slog.LevelVar), clock: clock}
+	d.started = time.Now()
+	d.level.Set(c.LogLevel)
 	d.reloader.init(c, transport)
+	if c.Control != "" {
+		if d.controls, err = listenControl(c.Control); err != nil {
+			return nil, err
+		}
+	}
 	for _, notice := range c.Notices {
 		log.Warn(notice)
 	}
 	if c.Metrics.IsValid() {
 		if d.metrics, err = net.Listen("tcp", c.Metrics.String()); err != nil {
+			d.close()
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
@@ -88,6 +103,7 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		return nil, err
 	}
 	d.web = newWeb(d)
+	d.commands = newControl(d)
 	return d, nil
 }
 
@@ -132,6 +148,7 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 			RateLimit: c.RateLimit, RateStats: &rates, RateClock: rateClock,
 		},
 		DenialSize: denialSize(c), MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NSID: c.Identity,
+		Recent:         recentResolutions,
 		MaxNegativeTTL: c.MaxNegativeTTL, NoStale: !c.ServeStale, StaleTTL: c.StaleTTL,
 		StalePatience: time.Duration(c.StalePatience) * time.Millisecond, NoPrefetch: !c.Prefetch,
 	}
@@ -155,6 +172,13 @@ func (d *daemon) serve(ctx context.Context) error {
 		wait.Go(func() {
 			if err := d.web.Serve(d.metrics); !errors.Is(err, http.ErrServerClosed) {
 				d.log.Error("metrics endpoint ended", "error", err)
+			}
+		})
+	}
+	if d.controls != nil {
+		wait.Go(func() {
+			if err := d.commands.Serve(d.controls); !errors.Is(err, http.ErrServerClosed) {
+				d.log.Error("control socket ended", "error", err)
 			}
 		})
 	}
@@ -203,9 +227,18 @@ func (d *daemon) close() {
 	if d.metrics != nil {
 		d.metrics.Close()
 	}
+	if d.commands != nil {
+		d.commands.Close()
+		d.controlling.Lock() // commands under way end first: they read the cache
+		d.stopped = true
+		d.controlling.Unlock()
+	}
+	if d.controls != nil {
+		d.controls.Close()
+	}
 	if d.resolver != nil {
-		d.resolver.Current().Close()
 		d.reloader.closeRetired()
+		d.resolver.Current().Close()
 	}
 	if d.cache != nil {
 		d.cache.Close()

@@ -17,6 +17,9 @@ type command struct {
 	flags   map[string]given
 	config  string // the configuration file, "" for none
 	once    bool
+	args    []string // of ctl
+	control string   // of ctl: the socket
+	json    bool     // of ctl
 	help    bool
 	version bool
 }
@@ -27,6 +30,7 @@ var commands = map[string]func(*setting) bool{
 	"check":   func(s *setting) bool { return s.flag },
 	"example": func(*setting) bool { return false },
 	"manual":  func(*setting) bool { return false },
+	"ctl":     func(*setting) bool { return false },
 	"lab": func(s *setting) bool {
 		switch s.key {
 		case "listen", "metrics", "dnssec", "qname-minimisation", "cache-size", "threads", "log-level":
@@ -49,6 +53,9 @@ func parseCommand(args []string) (*command, error) {
 	fs := c.flagSet()
 	if err := fs.Parse(args); err != nil {
 		return nil, explain(err, fs)
+	}
+	if c.args = fs.Args(); c.name == "ctl" {
+		return c, nil
 	}
 	if rest := fs.Args(); len(rest) > 0 {
 		return nil, fmt.Errorf("%q is neither a flag nor a flag's value; bonsai --help lists the flags", rest[0])
@@ -78,6 +85,10 @@ func (c *command) flagSet() *pflag.FlagSet {
 		fs.BoolVar(&c.once, "once", false, "stop after the table; exit 0 if every row is as it should be")
 	} else {
 		fs.StringVar(&c.config, "config", "", "YAML; every flag is a key of the same name; a flag wins over the file")
+	}
+	if c.name == "ctl" {
+		fs.StringVar(&c.control, "control", "", "the socket; default: of --config, else "+defaultControl)
+		fs.BoolVar(&c.json, "json", false, "print JSON")
 	}
 	fs.BoolVar(&c.version, "version", false, "print the version")
 	fs.BoolVarP(&c.help, "help", "h", false, "print this")
@@ -136,6 +147,7 @@ var synopses = []struct{ name, form, does string }{
 	{"", "bonsai [flags]", "run the resolver"},
 	{"lab", "bonsai lab [flags]", "run a small signed Internet, and bonsai on it at 127.0.0.1:5300"},
 	{"check", "bonsai check --config FILE", "exit 0, or name file, line and key that is wrong and what would be right"},
+	{"ctl", "bonsai ctl COMMAND", "tell a running bonsai something; bonsai ctl --help lists the commands"},
 	{"example", "bonsai example", "print a configuration file with every key, its default and its reason"},
 	{"manual", "bonsai manual", "print the manual page, for man -l -"},
 }
@@ -145,6 +157,12 @@ func (c *command) usage(w io.Writer) {
 	for _, s := range synopses {
 		if c.name == "" || c.name == s.name {
 			fmt.Fprintf(w, "%-*s %s\n", nameWidth+2, s.form, s.does)
+		}
+	}
+	if c.name == "ctl" {
+		fmt.Fprintln(w)
+		for _, known := range controlCommands {
+			fmt.Fprintf(w, "  %-*s %s\n", nameWidth, strings.TrimSpace(known.name+" "+known.args), known.does)
 		}
 	}
 	fmt.Fprintln(w)

@@ -14,6 +14,8 @@
 //	cpus.go      how many CPUs the process may use
 //	daemon.go    resolver, front end and metrics put together, started and stopped
 //	reload.go    a changed configuration, without a query or the cache lost
+//	control.go   the control socket, commands.go and explain.go what it offers; ctl.go its client
+//	records.go   records in presentation format
 //	metrics.go   counters of all packages for Prometheus, and nothing else of it
 //	labcmd.go    bonsai lab
 package main
@@ -59,6 +61,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 0
 	case c.name == "manual":
 		writeManual(out)
+		return 0
+	}
+	if c.name == "ctl" {
+		if err := runCtl(ctx, c, out); err != nil {
+			return fail(errOut, err)
+		}
 		return 0
 	}
 	config, err := configure(c.flags, c.config)

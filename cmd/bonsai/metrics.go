@@ -212,15 +212,20 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- rtts
 }
 
+// snapshot reads all counters.
+func (d *daemon) snapshot() *snapshot {
+	return &snapshot{
+		resolver: d.resolver.Current().Stats(),
+		exchange: d.resolver.Current().Exchange().Stats(),
+		cache:    d.cache.Stats(),
+		serve:    d.server.Stats(),
+		reloads:  d.reloader.applied.Load(), reloadsFailed: d.reloader.refused.Load(),
+	}
+}
+
 // Collect is part of prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	s := &snapshot{
-		resolver: c.d.resolver.Current().Stats(),
-		exchange: c.d.resolver.Current().Exchange().Stats(),
-		cache:    c.d.cache.Stats(),
-		serve:    c.d.server.Stats(),
-		reloads:  c.d.reloader.applied.Load(), reloadsFailed: c.d.reloader.refused.Load(),
-	}
+	s := c.d.snapshot()
 	for i, m := range metrics {
 		m.values(s, func(value float64, labels ...string) {
 			out <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, labels...)

@@ -92,6 +92,7 @@ var reference = []struct {
 	}},
 	{"Operation", []note{
 		{key: "log-level", value: "info", why: "debug names every failed resolution and its reason."},
+		{key: "control", example: "/run/bonsai/control", why: "Only the user that bonsai runs as, and root, may connect (mode 0600). It can do all that a restart can, and tell what is cached."},
 		{key: "metrics", example: "127.0.0.1:9153", why: "Off: what nobody scrapes need not listen."},
 	}},
 	{"Testing", []note{
@@ -177,6 +178,10 @@ func writeManual(w io.Writer) {
 	fmt.Fprint(w, ".SH SYNOPSIS\n")
 	for _, c := range synopses {
 		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roff(c.form), roff(sentence(c.does))+".")
+	}
+	fmt.Fprint(w, ".SH CONTROL\nWhat bonsai ctl sends to a running bonsai.\n")
+	for _, c := range controlCommands {
+		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace(c.name+" "+c.args)), roff(sentence(c.does))+".")
 	}
 	fmt.Fprint(w, ".SH SETTINGS\nKeys of the configuration file, which is YAML. Those with two dashes are flags as well.\n")
 	for _, group := range reference {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -41,7 +42,7 @@ var effects = map[string]effect{
 	"Listen": {"listen", atRestart, nil}, "Metrics": {"metrics", atRestart, nil}, "Threads": {"threads", atRestart, nil},
 	"CacheSize": {"cache-size", atRestart, nil}, "StaleLimit": {"stale-limit", atRestart, nil},
 	"MaxInflight": {"max-inflight", atRestart, nil}, "MaxTCP": {"max-tcp", atRestart, nil},
-	"MaxTCPPerClient": {"max-tcp-per-client", atRestart, nil}, "ClockFile": {"clock-file", atRestart, nil},
+	"MaxTCPPerClient": {"max-tcp-per-client", atRestart, nil}, "ClockFile": {"clock-file", atRestart, nil}, "Control": {"control", atRestart, nil},
 
 	"LogLevel": {"log-level", atOnce, nil},
 
@@ -175,26 +176,42 @@ type reloader struct {
 	configure func() (*Config, error) // nil: there is nothing to read again
 	transport exchange.Transport
 
-	mu      sync.Mutex // one reload at a time
-	config  *Config
-	retired chan struct{}
-	ending  sync.WaitGroup
-	closing chan struct{}
+	mu       sync.Mutex // one reload at a time
+	config   *Config
+	insecure []wire.Name // domain-insecure as the configuration has it
+	ntas     map[wire.Name]*nta
+	retired  chan struct{}
+	ending   sync.WaitGroup
+	closing  chan struct{}
+	closed   bool
 
 	applied, refused atomic.Uint64
 }
 
 func (l *reloader) init(c *Config, transport exchange.Transport) {
 	l.config, l.transport = c, transport
+	l.insecure, l.ntas = c.Insecure, make(map[wire.Name]*nta)
 	l.retired = make(chan struct{}, maxRetired)
 	l.closing = make(chan struct{})
 }
 
-// closeRetired ends resolvers that were succeeded, and waits for it.
+// closeRetired ends resolvers that were succeeded, and waits for it. No reload comes after it.
 func (l *reloader) closeRetired() {
+	l.mu.Lock()
+	l.closed = true
+	for _, n := range l.ntas {
+		n.timer.Stop()
+	}
+	clear(l.ntas)
 	close(l.closing)
+	l.mu.Unlock()
 	l.ending.Wait()
 }
+
+var (
+	errStopping = errors.New("bonsai is stopping")
+	errTooOften = errors.New("too many reloads in a row: queries are still under way by the settings of the last ones; try again in some seconds")
+)
 
 var errNothingToReload = errors.New("there is no configuration that could be read again")
 
@@ -232,7 +249,11 @@ func (d *daemon) reload() (changed, waiting []string, err error) {
 // next reload tells of it again.
 func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 	l := &d.reloader
-	old, reach := l.config, atRestart
+	if l.closed {
+		return nil, nil, errStopping
+	}
+	old, reach, insecure := l.config, atRestart, c.Insecure
+	c.Insecure = slices.Concat(insecure, slices.Sorted(maps.Keys(l.ntas)))
 	var flushes []func(*daemon, *Config, *Config)
 	was, is := reflect.ValueOf(old).Elem(), reflect.ValueOf(c).Elem()
 	for i := range was.NumField() {
@@ -263,8 +284,10 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 	for _, flush := range flushes {
 		flush(d, old, c)
 	}
-	d.level.Set(c.LogLevel)
-	l.config = c
+	if slices.Contains(changed, "log-level") {
+		d.level.Set(c.LogLevel)
+	}
+	l.config, l.insecure = c, insecure
 	return changed, waiting, nil
 }
 
@@ -283,12 +306,17 @@ const lingering = 12 * time.Second
 // succeed lets a resolver of another configuration answer from now on.
 func (d *daemon) succeed(rc resolver.Config) error {
 	l := &d.reloader
+	select {
+	case l.retired <- struct{}{}:
+	default:
+		return errTooOften
+	}
 	old := d.resolver.Current()
 	next, err := old.Succeed(rc)
 	if err != nil {
+		<-l.retired
 		return err
 	}
-	l.retired <- struct{}{}
 	d.resolver.Set(next)
 	old.Retire()
 	l.ending.Go(func() {

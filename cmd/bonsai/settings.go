@@ -111,6 +111,8 @@ var settings = []setting{
 		return errors.New("DNS64 is not supported; remove this key")
 	}, help: "refused: there is no DNS64"},
 
+	{key: "control", value: "PATH", set: setControl,
+		help: "the Unix socket that bonsai ctl talks to; default off"},
 	{key: "hosts-files", value: "FILE", list: true, set: setHosts,
 		help: "hosts files, whose names and addresses are answered here; default none"},
 	{key: "block-lists", value: "LISTS", list: true, fields: []string{"file", "action", "addrs", "ede"}, setItems: setBlockLists,
@@ -230,6 +232,11 @@ func setAnchorState(c *Config, values []string, dir string) error {
 		return err
 	}
 	c.AnchorState = name
+	return nil
+}
+
+func setControl(c *Config, values []string, dir string) error {
+	c.Control = inDir(dir, values[len(values)-1])
 	return nil
 }
 

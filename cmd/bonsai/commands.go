@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"bonsai/cache/entry"
+	"bonsai/wire"
+)
+
+// runStatus tells what runs.
+func runStatus(_ context.Context, d *daemon, _ []string) (reply, error) {
+	s := d.snapshot()
+	d.reloader.mu.Lock()
+	ntas := len(d.reloader.ntas)
+	d.reloader.mu.Unlock()
+	data := map[string]any{
+		"version": versionNumber(), "pid": os.Getpid(), "uptime_seconds": int(time.Since(d.started).Seconds()),
+		"listen": fmt.Sprint(d.server.Addrs()), "ready": d.ready.Load(), "log_level": d.level.Level().String(),
+		"cache_entries": s.cache.Entries, "cache_used_bytes": s.cache.Used, "cache_capacity_bytes": s.cache.Capacity,
+		"resolutions_inflight": s.resolver.InFlight, "reloads": s.reloads, "reloads_refused": s.reloadsFailed,
+		"negative_trust_anchors": ntas,
+	}
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(&text, "%-24s %v\n", strings.ReplaceAll(key, "_", " "), data[key])
+	}
+	return reply{Text: text.String(), Data: data}, nil
+}
+
+// runStats tells all counters by the names that the metrics have.
+func runStats(_ context.Context, d *daemon, _ []string) (reply, error) {
+	s := d.snapshot()
+	data := map[string]float64{}
+	for _, m := range metrics {
+		m.values(s, func(value float64, labels ...string) {
+			name := m.name
+			for i, l := range labels {
+				name += fmt.Sprintf("%s%s=%q", [...]string{"{", ","}[min(i, 1)], m.labels[i], l)
+			}
+			if len(labels) > 0 {
+				name += "}"
+			}
+			data[name] = value
+		})
+	}
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(&text, "%s %v\n", key, data[key])
+	}
+	return reply{Text: text.String(), Data: data}, nil
+}
+
+func runReload(_ context.Context, d *daemon, _ []string) (reply, error) {
+	changed, waiting, err := d.reload()
+	if err != nil {
+		return reply{}, fmt.Errorf("nothing was changed: %w", err)
+	}
+	text := "changed: " + orNothing(changed)
+	if len(waiting) > 0 {
+		text += "\nat the next restart: " + strings.Join(waiting, ", ")
+	}
+	return reply{Text: text + "\n", Data: map[string]any{"changed": changed, "at_restart": waiting}}, nil
+}
+
+func orNothing(list []string) string {
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
+}
+
+func runFlush(_ context.Context, d *daemon, args []string) (reply, error) {
+	name, err := nameArg(args[0])
+	if err != nil {
+		return reply{}, err
+	}
+	t := wire.TypeNone
+	if len(args) > 1 {
+		if t, err = typeArg(args[1]); err != nil {
+			return reply{}, err
+		}
+	}
+	return d.flushed(func() { d.resolver.Current().FlushName(name, t) })
+}
+
+func runFlushTree(_ context.Context, d *daemon, args []string) (reply, error) {
+	name, err := nameArg(args[0])
+	if err != nil {
+		return reply{}, err
+	}
+	return d.flushed(func() { d.resolver.Current().FlushTree(name) })
+}
+
+func runFlushNegative(_ context.Context, d *daemon, _ []string) (reply, error) {
+	return d.flushed(func() {
+		d.resolver.Current().Flush(func(e entry.Entry) bool { return e.Kind() == entry.KindFailure || isNegative(e) }, true)
+	})
+}
+
+func runFlushBogus(_ context.Context, d *daemon, _ []string) (reply, error) {
+	return d.flushed(func() {
+		d.resolver.Current().Flush(func(e entry.Entry) bool {
+			return e.Kind() == entry.KindUnvalidated || e.Kind() == entry.KindFailure
+		}, false)
+	})
+}
+
+// flushed tells how many entries went, which is rough where others come and go meanwhile.
+func (d *daemon) flushed(flush func()) (reply, error) {
+	before := d.cache.Stats().Entries
+	flush()
+	after := d.cache.Stats().Entries
+	n := before - min(after, before)
+	return reply{Text: fmt.Sprintf("%d entries forgotten, %d kept\n", n, after), Data: map[string]any{"forgotten": n, "kept": after}}, nil
+}
+
+// dumpBuffer is how many bytes of a dump are written at once.
+const dumpBuffer = 64 << 10
+
+func streamDump(d *daemon, w *streamWriter, args []string) (err error) {
+	at := wire.Root
+	if len(args) > 0 {
+		if at, err = nameArg(args[0]); err != nil {
+			return err
+		}
+	}
+	now := d.clock.Now()
+	out := bufio.NewWriterSize(w, dumpBuffer)
+	fmt.Fprintf(out, "; bonsai %s, %d\n", versionNumber(), now)
+	d.cache.Walk(func(e entry.Entry) bool {
+		if wire.Name(e.QName()).IsSubdomainOf(at) {
+			err = dumpEntry(out, e, now)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "; end")
+	return out.Flush()
+}
+
+func runLogLevel(_ context.Context, d *daemon, args []string) (reply, error) {
+	c := &Config{}
+	if err := findSetting("log-level").set(c, args, ""); err != nil {
+		return reply{}, err
+	}
+	d.level.Set(c.LogLevel)
+	return reply{Text: "log level " + c.LogLevel.String() + "\n", Data: c.LogLevel.String()}, nil
+}
+
+// ntaLifetime and maxNTALifetime are how long a negative trust anchor holds: RFC 7646 §6 has a week
+// at most, so that what was meant for a day does not stay for ever.
+const (
+	ntaLifetime    = time.Hour
+	maxNTALifetime = 7 * 24 * time.Hour
+)
+
+// nta is a negative trust anchor that was added while the daemon runs.
+type nta struct {
+	until time.Time
+	timer *time.Timer
+}
+
+func runNTA(_ context.Context, d *daemon, args []string) (reply, error) {
+	if args[0] == "list" && len(args) == 1 {
+		return d.listNTAs(), nil
+	}
+	if len(args) < 2 || args[0] != "add" && (args[0] != "remove" || len(args) > 2) {
+		return reply{}, fmt.Errorf("write nta add NAME [LIFETIME], nta list or nta remove NAME")
+	}
+	name, err := nameArg(args[1])
+	if err != nil {
+		return reply{}, err
+	}
+	if args[0] == "remove" {
+		return reply{Text: "removed\n"}, d.removeNTA(name)
+	}
+	life := ntaLifetime
+	if len(args) > 2 {
+		if life, err = time.ParseDuration(args[2]); err != nil || life <= 0 || life > maxNTALifetime {
+			return reply{}, errNoLifetime
+		}
+	}
+	return reply{Text: fmt.Sprintf("%s is not validated for %v\n", name, life)}, d.addNTA(name, life)
+}
+
+func (d *daemon) addNTA(name wire.Name, life time.Duration) error {
+	l := &d.reloader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if old := l.ntas[name]; old != nil {
+		old.timer.Stop()
+	}
+	added := &nta{until: time.Now().Add(life)}
+	added.timer = time.AfterFunc(life, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.ntas[name] == added {
+			d.log.Info("a negative trust anchor has ended", "name", name.String())
+			_ = d.dropNTA(name) // it logs
+		}
+	})
+	l.ntas[name] = added
+	d.log.Info("a negative trust anchor was added", "name", name.String(), "lifetime", life)
+	return d.applyAgain()
+}
+
+func (d *daemon) removeNTA(name wire.Name) error {
+	l := &d.reloader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ntas[name] == nil {
+		return fmt.Errorf("%s is no negative trust anchor that was added here", name)
+	}
+	d.log.Info("a negative trust anchor was removed", "name", name.String())
+	return d.dropNTA(name)
+}
+
+// dropNTA is called with the reloader locked.
+func (d *daemon) dropNTA(name wire.Name) error {
+	d.reloader.ntas[name].timer.Stop()
+	delete(d.reloader.ntas, name)
+	return d.applyAgain()
+}
+
+// applyAgain applies the configuration as it was read, with the negative trust anchors as they are now.
+func (d *daemon) applyAgain() error {
+	c := *d.reloader.config
+	c.Insecure = d.reloader.insecure
+	_, _, err := d.apply(&c)
+	if err != nil {
+		d.log.Error("negative trust anchors not applied", "error", err)
+	}
+	return err
+}
+
+func (d *daemon) listNTAs() reply {
+	l := &d.reloader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var text strings.Builder
+	data := []map[string]any{}
+	for _, name := range l.insecure {
+		fmt.Fprintf(&text, "%s\tby the configuration\n", name)
+		data = append(data, map[string]any{"name": name.String()})
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.ntas)) {
+		left := time.Until(l.ntas[name].until).Round(time.Second)
+		fmt.Fprintf(&text, "%s\tfor %v\n", name, left)
+		data = append(data, map[string]any{"name": name.String(), "seconds_left": int(left.Seconds())})
+	}
+	return reply{Text: text.String(), Data: data}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// defaultControl is where the unit file has the socket.
+const defaultControl = "/run/bonsai/control"
+
+// runCtl is the command ctl: it sends one control command and prints what comes back.
+func runCtl(ctx context.Context, c *command, out io.Writer) error {
+	if len(c.args) == 0 {
+		return errors.New("ctl needs a command; bonsai ctl --help lists them")
+	}
+	if !isControlCommand(c.args[0]) {
+		var all []string
+		for _, known := range controlCommands {
+			all = append(all, known.name)
+		}
+		return unknown("control command", "", c.args[0], all)
+	}
+	path, err := c.controlPath()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(request{Args: c.args[1:]})
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bonsai/"+c.args[0], bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return fmt.Errorf("no bonsai answers at %s: %w; does it run with control: %s?", path, err, path)
+	}
+	defer response.Body.Close()
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("bonsai at %s says %s", path, response.Status)
+		}
+		_, err = io.Copy(out, response.Body)
+		return err
+	}
+	return printReply(response.Body, c.json, out)
+}
+
+func printReply(body io.Reader, asJSON bool, out io.Writer) error {
+	var got struct {
+		Text, Error string
+		Data        json.RawMessage
+	}
+	if err := json.NewDecoder(body).Decode(&got); err != nil {
+		return err
+	}
+	switch {
+	case got.Error != "":
+		return errors.New(got.Error)
+	case !asJSON:
+		_, err := io.WriteString(out, got.Text)
+		return err
+	}
+	var pretty bytes.Buffer
+	if len(got.Data) == 0 {
+		got.Data = json.RawMessage("null")
+	}
+	if err := json.Indent(&pretty, got.Data, "", "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, pretty.String())
+	return err
+}
+
+func isControlCommand(name string) bool {
+	for i := range controlCommands {
+		if controlCommands[i].name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// controlPath is what --control says, or the configuration file, or where the unit file has it.
+func (c *command) controlPath() (string, error) {
+	if c.control != "" {
+		return c.control, nil
+	}
+	if c.config == "" {
+		return defaultControl, nil
+	}
+	config, err := configure(nil, c.config)
+	if err == nil && config.Control == "" {
+		err = fmt.Errorf("%s has no key control", c.config)
+	}
+	return config.Control, err
+}

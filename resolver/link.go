@@ -95,14 +95,19 @@ func (t *tree) cached(name wire.Name, rt wire.Type) *link {
 			return c
 		}
 	}
-	// RFC 4035 §3.1.4.1: a DS is its parent's, and an alias at the name may be the zone's own.
-	if rt != wire.TypeCNAME && rt != wire.TypeDS {
+	if !standsBeside(rt) {
 		c := t.usable(r.lookupContent(entry.KindAnswer, name, wire.TypeCNAME, now))
 		if c != nil && leadsOn(c, rt) {
 			return c
 		}
 	}
 	return t.cachedAbove(name, rt, now)
+}
+
+// standsBeside says whether a name may have an RRset of this type although it has an alias. RFC 4035
+// §2.5: NSEC and RRSIG; and §3.1.4.1: a DS is the parent's, where the alias may be the zone's own.
+func standsBeside(t wire.Type) bool {
+	return t == wire.TypeCNAME || t == wire.TypeDS || t == wire.TypeNSEC || t == wire.TypeRRSIG
 }
 
 // cachedAbove looks at the names above: a DNAME redirects what is below it, and a proven NXDOMAIN

@@ -82,7 +82,7 @@ func (j *judgement) zoneOf(name wire.Name) *state {
 		return s
 	}
 	s := state{name: name, standing: zoneInsecure, reason: noReason}
-	if point, ok := j.v.trust.Load().closest(name); ok {
+	if point, ok := j.closest(name); ok {
 		s.standing = zoneSecure
 		if point != name {
 			s = *j.cut(name)
@@ -318,7 +318,7 @@ func (j *judgement) knownCuts(name, point wire.Name) (cuts []wire.Name) {
 // says, and have signed it. RFC 6840 §5.11: any such path suffices.
 func (j *judgement) judgeKeys(set *wire.RRset, point wire.Name) finding {
 	zone := set.Owner.Canonical()
-	anchors := j.v.trust.Load().anchors[zone]
+	anchors := j.trust.anchors[zone]
 	s := state{name: zone, standing: zoneSecure, reason: noReason}
 	if point == zone {
 		j.chooseAnchors(&s, anchors)

@@ -9,14 +9,16 @@ import (
 
 // judgement is one response being judged, with what was found on the way.
 type judgement struct {
-	v    *Validator
-	ctx  context.Context
-	f    Fetcher
-	cost *Cost
-	r    *wire.Response
-	zone wire.Name // the cut that answered, "" if unknown
-	now  uint32
-	rank int // of the response: only what is below it may be fetched
+	v     *Validator
+	trust *trust // of when it began
+	ctx   context.Context
+	f     Fetcher
+	cost  *Cost
+	r     *wire.Response
+	zone  wire.Name // the cut that answered, "" if unknown
+	time  int64     // Unix seconds
+	now   uint32    // the same modulo 2^32
+	rank  int       // of the response: only what is below it may be fetched
 
 	quiet       bool // nothing is fetched for what is not needed
 	zones, cuts []state
@@ -59,6 +61,9 @@ func (j *judgement) run() Verdict {
 	}
 	return j.verdict
 }
+
+// closest returns the closest trust anchor at or above name, see trust.
+func (j *judgement) closest(name wire.Name) (wire.Name, bool) { return j.trust.closest(name, j.time) }
 
 // weaken lowers the verdict to status, if that is weaker than it is.
 func (j *judgement) weaken(status wire.Status, r reason) {

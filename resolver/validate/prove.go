@@ -26,7 +26,7 @@ func (j *judgement) gather(target wire.Name, wild []wildcard) {
 		case set.Type != wire.TypeNSEC && set.Type != wire.TypeNSEC3:
 			continue
 		case len(set.Sigs) == 0:
-			point, _ := j.v.trust.Load().closest(set.Owner)
+			point, _ := j.closest(set.Owner)
 			j.found[i] = finding{status: wire.Bogus, reason: because(wire.EDERRSIGsMissing, point, "%s is not signed", describe(set))}
 		case isRelevant(set, target, wild):
 			j.found[i] = j.judgeSet(set)
@@ -126,7 +126,7 @@ func (j *judgement) proveDenial(name wire.Name) {
 	if j.r.QType == wire.TypeDS {
 		top = name.Parent()
 	}
-	point, ok := j.v.trust.Load().closest(top)
+	point, ok := j.closest(top)
 	if !ok {
 		j.denyInsecurely(noReason)
 		return

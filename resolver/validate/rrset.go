@@ -16,7 +16,7 @@ func containing(owner wire.Name, t wire.Type) wire.Name {
 // judgeSet judges one RRset, sets its status and clamps its TTL.
 func (j *judgement) judgeSet(set *wire.RRset) (f finding) {
 	top := containing(set.Owner, set.Type)
-	point, ok := j.v.trust.Load().closest(top)
+	point, ok := j.closest(top)
 	switch {
 	case !ok || set.Type == wire.TypeRRSIG: // RFC 4035 §2.2: RRSIGs are not signed themselves
 		f = finding{status: wire.Insecure, reason: noReason}

@@ -62,6 +62,10 @@ type daemon struct {
 // newDaemon binds all sockets and makes all parts, or none. transport is how servers are reached;
 // nil is the system's network.
 func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daemon, error) {
+	limit, limited := cgroupMemory("/")
+	if err := fitMemory(c.CacheSize, limit, limited); err != nil {
+		return nil, err
+	}
 	clock, err := newClock(c.ClockFile)
 	if err != nil {
 		return nil, err

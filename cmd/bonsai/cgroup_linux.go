@@ -11,7 +11,16 @@ import (
 // cgroupCPUs returns the CPUs that the process's cgroup and those above it grant, rounded up, the
 // least of them. Go's own limit is at least 2, which is one thread too many in a cgroup of one CPU.
 // root is where the file system begins.
-func cgroupCPUs(root string) (n int, ok bool) {
+func cgroupCPUs(root string) (n int, ok bool) { return cgroupLimit(root, "cpu", cpuMax, cfsQuota) }
+
+// cgroupMemory returns the memory that they grant, in bytes.
+func cgroupMemory(root string) (n int64, ok bool) {
+	return cgroupLimit(root, "memory", memoryFile("memory.max"), memoryFile("memory.limit_in_bytes"))
+}
+
+// cgroupLimit returns the least limit that a controller has for the process's cgroup and those
+// above it. v2 and v1 read the limit of one folder.
+func cgroupLimit[T int | int64](root, controller string, v2, v1 func(dir string) (T, bool)) (n T, ok bool) {
 	content, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
 		return 0, false
@@ -22,13 +31,13 @@ func cgroupCPUs(root string) (n int, ok bool) {
 		if !found {
 			continue
 		}
-		read := cpuMax
+		read := v2
 		base := filepath.Join(root, "sys/fs/cgroup")
 		if id != "0" || controllers != "" {
-			if !strings.Contains(","+controllers+",", ",cpu,") {
+			if !strings.Contains(","+controllers+",", ","+controller+",") {
 				continue
 			}
-			read, base = cfsQuota, filepath.Join(base, "cpu")
+			read, base = v1, filepath.Join(base, controller)
 		}
 		for ; ; group = path.Dir(group) {
 			if limit, has := read(filepath.Join(base, group)); has && (!ok || limit < n) {
@@ -40,6 +49,19 @@ func cgroupCPUs(root string) (n int, ok bool) {
 		}
 	}
 	return n, ok
+}
+
+// memoryFile reads a number of bytes; "max" and the huge number of cgroup v1 stand for none.
+func memoryFile(name string) func(dir string) (int64, bool) {
+	const none = 1 << 60
+	return func(dir string) (int64, bool) {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return 0, false
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+		return n, err == nil && n > 0 && n < none
+	}
 }
 
 // cpuMax reads cgroup v2's "QUOTA PERIOD", or "max PERIOD" for none.

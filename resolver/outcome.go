@@ -31,8 +31,8 @@ func (f *failure) Error() string { return f.text }
 // five minutes.
 const (
 	timeoutTTL     = 5  // nothing but silence: it may be over soon
-	rcodeTTL       = 15 // servers said that they won't
-	unvalidatedTTL = 60 // RFC 4035 §4.7: bogus data, kept briefly
+	rcodeTTL       = 15 // servers said that they won't; with the default of Config.FailureTTL
+	unvalidatedTTL = 60 // RFC 4035 §4.7: bogus data, kept briefly; with the default of Config.FailureTTL
 	refreshTTL     = 30 // RFC 8767 §5: where stale data is served meanwhile
 )
 
@@ -108,6 +108,9 @@ func (r *Resolver) keepFailure(q question, f *failure, now uint32, epoch uint64)
 		return
 	}
 	kept := *f
+	if kept.life > timeoutTTL {
+		kept.life = max(timeoutTTL, kept.life*r.config.FailureTTL/unvalidatedTTL)
+	}
 	buf := scratch.Get().(*[]byte)
 	key := cache.MakeKey(entry.KindAnswer, 0, q.name, q.t)
 	if _, ok := r.cache.Lookup(&key, now, *buf); ok {

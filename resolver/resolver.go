@@ -42,6 +42,7 @@ type Config struct {
 	StaleTTL       uint32        // seconds shown on stale records; 30 (RFC 8767 §5.2)
 	MinTTL, MaxTTL uint32        // seconds; 0 and 86400
 	MaxNegativeTTL uint32        // seconds; 3600
+	FailureTTL     uint32        // seconds that bogus data is remembered as failed, a quarter for RCODEs; 60, at most 300 (RFC 9520 §3.2)
 	FullResponses  bool          // keep authority and additional sections of positive answers
 	NSID           string        // answered to clients that ask (RFC 5001); "" for none
 	NoRotation     bool          // leave the records of an RRset in the order they came
@@ -92,6 +93,8 @@ func (c *Config) defaults() {
 	}
 	set(&c.MaxTTL, 86400)
 	set(&c.MaxNegativeTTL, 3600)
+	set(&c.FailureTTL, unvalidatedTTL)
+	c.FailureTTL = min(c.FailureTTL, 300)
 	set(&c.RefreshQueue, 512)
 	set(&c.MaxFlights, 4096)
 	if c.Log == nil {

@@ -36,6 +36,8 @@ type Config struct {
 	ExcludedPorts  []PortRange
 	EDNSSize       uint16
 	Cookies        bool
+	Rotate         bool
+	FailureTTL     uint32 // seconds
 	HardenGlue     bool
 	AggressiveNSEC bool
 
@@ -91,6 +93,8 @@ func defaults() *Config {
 		EDNSSize:       1232,
 		Cookies:        true,
 		HardenGlue:     true,
+		Rotate:         true,
+		FailureTTL:     60,
 		AggressiveNSEC: true,
 		SpecialUse:     true,
 		// A response with only what was asked for is smaller and gives an attacker less to work with.

@@ -52,6 +52,9 @@ var reference = []struct {
 		{key: "stale-ttl", value: "30", unit: "seconds", why: "RFC 8767 §5.2: what clients are told for stale data, so that they ask again soon."},
 		{key: "stale-limit", value: "86400", unit: "seconds", why: "RFC 8767 §5: one to three days. A restart is needed to change it."},
 		{key: "stale-client-timeout", value: "1800", unit: "milliseconds", why: "RFC 8767 §5: clients give up after two seconds or so."},
+		{key: "failure-ttl", value: "60", unit: "seconds",
+			why: "Spares servers that fail from being asked by every client (RFC 9520 §3.2: 300 at most). What servers refuse is remembered a quarter of it, silence 5 s."},
+		{key: "rotate", value: "true", why: "Clients that take the first address spread over all of them."},
 		{key: "prefetch", value: "true", why: "Names in use are renewed in the last tenth of their TTL, so that no client waits for them."},
 	}},
 	{"DNSSEC", []note{

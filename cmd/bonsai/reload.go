@@ -58,6 +58,7 @@ var effects = map[string]effect{
 	"AggressiveNSEC": {"aggressive-nsec", inResolver, nil}, "MinimalResponses": {"minimal-responses", inResolver, nil},
 	"Identity": {"identity", inResolver, nil}, "ServeStale": {"serve-stale", inResolver, nil},
 	"StaleTTL": {"stale-ttl", inResolver, nil}, "StalePatience": {"stale-client-timeout", inResolver, nil},
+	"Rotate": {"rotate", inResolver, nil}, "FailureTTL": {"failure-ttl", inResolver, nil},
 	"Prefetch": {"prefetch", inResolver, nil}, "AnchorState": {"trust-anchor-state", inResolver, nil},
 
 	"RootHints": {"root-hints", inResolver, flushAll}, "HardenGlue": {"harden-glue", inResolver, flushAll},

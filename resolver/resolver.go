@@ -143,6 +143,7 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 	config.Iterate.Exchange = r.exchange
 	config.Iterate.Cuts = r.cuts
 	config.Iterate.Now = r.now
+	config.Iterate.FullResponses = config.FullResponses
 	r.iterator = iterate.New(config.Iterate)
 	if config.Validate != nil {
 		v, err := validate.New(*config.Validate)

@@ -278,7 +278,9 @@ func (r *resolution) askParent(q question) (s *said, zone wire.Name) {
 			break
 		}
 		if err == nil {
-			s, err = scrub(&reply.Message, parent.Zone, q)
+			s = new(said)
+			err = s.scrub(&reply.Message, parent.Zone, q)
+			r.config.Exchange.Release(reply)
 		}
 		switch {
 		case err != nil || s.classify(parent.Zone, q, parent.Forward).isUseless():

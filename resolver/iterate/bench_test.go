@@ -18,6 +18,8 @@ type canned struct {
 	packet []byte
 }
 
+func (c canned) Release(*exchange.Reply) {}
+
 func (c canned) Do(_ context.Context, a *exchange.Ask) (*exchange.Reply, error) {
 	r := &exchange.Reply{Server: a.Server}
 	return r, r.Parse(c.packet)

@@ -75,12 +75,15 @@ func (r *resolution) makeResult() *Result {
 		res.Authority = append(res.Authority, s.proofs...)
 	}
 	switch {
+	case !r.config.FullResponses:
 	case s.below != nil && !negative:
 		res.Authority = append(res.Authority, *s.below)
 	case s.ns != nil:
 		res.Authority = append(res.Authority, *s.ns)
 	}
-	res.Additional = s.pertinent(r.cut.Zone, res)
+	if r.config.FullResponses || r.qtype == wire.TypeSVCB || r.qtype == wire.TypeHTTPS {
+		res.Additional = s.pertinent(r.cut.Zone, res)
+	}
 	return res
 }
 
@@ -127,7 +130,7 @@ func (s *said) pertinent(zone wire.Name, res *Result) (out []wire.RRset) {
 	for i := range s.additional {
 		set := &s.additional[i]
 		// RFC 9460 §2.5: "." as the target of a service binding is the owner itself.
-		if set.Owner.IsSubdomainOf(zone) && (named[set.Owner.Canonical()] || set.Owner.Equal(res.QName)) && len(out) < maxPertinent {
+		if isAdditional(set.Type) && set.Owner.IsSubdomainOf(zone) && (named[set.Owner.Canonical()] || set.Owner.Equal(res.QName)) && len(out) < maxPertinent {
 			out = append(out, *set)
 		}
 	}

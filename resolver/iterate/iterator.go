@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 
 	"bonsai/resolver/exchange"
@@ -14,6 +15,7 @@ import (
 // Exchanger asks servers and knows which to ask; exchange.Client does.
 type Exchanger interface {
 	Do(ctx context.Context, a *exchange.Ask) (*exchange.Reply, error)
+	Release(r *exchange.Reply)
 	Choose(zone wire.Name, candidates, tried []netip.AddrPort) (server netip.AddrPort, ok bool)
 	MarkLame(server netip.AddrPort, zone wire.Name)
 	Usable(a netip.Addr) bool
@@ -30,6 +32,9 @@ type Config struct {
 	IPv4, IPv6   bool         // families whose addresses are looked up; neither: both
 	// LaxGlue believes addresses of name servers from outside the zone that gives them.
 	LaxGlue bool
+	// FullResponses keeps what may go along with an answer and is not asked for: the zone's NS set and
+	// additional data. That of service bindings is always kept.
+	FullResponses bool
 	// ForwardCD sets CD in what is forwarded, so that data reaches a validator here (RFC 4035 §4.6).
 	ForwardCD bool
 
@@ -42,6 +47,7 @@ type Iterator struct {
 	primers primers
 	zones   zones
 	stats   stats
+	ended   sync.Pool // of *resolution
 }
 
 // Stats are counters since New.
@@ -85,9 +91,26 @@ func (it *Iterator) Stats() Stats {
 // of its parent's zone. avoid are servers whose answer was no good: others are asked. The error is a
 // *Failure. Resolve runs on its caller's goroutine, and calls t.Source on it.
 func (it *Iterator) Resolve(ctx context.Context, t *Task, name wire.Name, qt wire.Type, avoid []netip.AddrPort) (*Result, error) {
-	r := resolution{Iterator: it, ctx: ctx, task: t, name: name, qtype: qt, avoid: avoid}
-	r.minimise = minimiser{mode: it.config.Minimisation}
+	r := it.start(ctx, t, name, qt)
+	defer it.end(r)
+	r.avoid, r.minimise.mode = avoid, it.config.Minimisation
 	return r.run((*resolution).begin)
+}
+
+// start takes a resolution that ended, with its memory, for another.
+func (it *Iterator) start(ctx context.Context, t *Task, name wire.Name, qt wire.Type) *resolution {
+	r, _ := it.ended.Get().(*resolution)
+	if r == nil {
+		r = new(resolution)
+	}
+	r.Iterator, r.ctx, r.task, r.name, r.qtype = it, ctx, t, name, qt
+	return r
+}
+
+// end gives a resolution back. What it made, result, failure and cuts, is no part of it.
+func (it *Iterator) end(r *resolution) {
+	*r = resolution{pool: r.pool.emptied()}
+	it.ended.Put(r)
 }
 
 // ErrNoGrant says that the parent was heard and gave no delegation.
@@ -100,8 +123,9 @@ func (it *Iterator) Renew(ctx context.Context, t *Task, zone wire.Name) error {
 	if it.config.Cuts.Configured(zone) != nil {
 		return it.prime(ctx, t, zone)
 	}
-	r := resolution{Iterator: it, ctx: ctx, task: t, name: zone, qtype: wire.TypeNS, renew: zone}
-	r.minimise = minimiser{mode: Off}
+	r := it.start(ctx, t, zone, wire.TypeNS)
+	defer it.end(r)
+	r.renew, r.minimise.mode = zone, Off
 	if _, err := r.run((*resolution).begin); err != nil {
 		return err
 	}

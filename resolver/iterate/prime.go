@@ -92,6 +92,7 @@ func (it *Iterator) askHints(ctx context.Context, t *Task, zone wire.Name) error
 	cut := &zonecut.Cut{Zone: zone, Parent: zone, Servers: hints}
 	r := resolution{Iterator: it, ctx: ctx, task: t, cut: cut}
 	servers := newPool(cut, nil, it.config.Exchange)
+	var s said
 	q := question{zone, wire.TypeNS}
 	for range maxPrimeServers {
 		server, ok := it.config.Exchange.Choose(zone, servers.addrs, servers.tried)
@@ -106,7 +107,8 @@ func (it *Iterator) askHints(ctx context.Context, t *Task, zone wire.Name) error
 		if err != nil {
 			continue
 		}
-		s, err := scrub(&reply.Message, zone, q)
+		err = s.scrub(&reply.Message, zone, q)
+		it.config.Exchange.Release(reply)
 		if err != nil || s.rcode != wire.RCODENoError || len(s.answer) == 0 || s.target != "" {
 			continue
 		}

@@ -44,6 +44,7 @@ type resolution struct {
 	cut    *zonecut.Cut
 	pool   pool // of the cut's servers
 	server netip.AddrPort
+	query  exchange.Ask
 	reply  *exchange.Reply
 	said   said
 
@@ -103,7 +104,7 @@ func (r *resolution) parentSide() bool { return r.qtype == wire.TypeDS || r.rene
 
 // enterCut turns to the servers of r.cut.
 func (r *resolution) enterCut() step {
-	r.pool = newPool(r.cut, r.avoid, r.config.Exchange)
+	r.pool.fill(r.cut, r.avoid, r.config.Exchange)
 	r.spare, r.spareRank, r.empties, r.trouble = nil, 0, 0, trouble{}
 	held, silent := r.zones.look(r.cut.Zone)
 	if held && !r.cut.First {
@@ -198,25 +199,26 @@ func (r *resolution) ask() step {
 
 // send asks one server one question.
 func (r *resolution) send(cut *zonecut.Cut, server netip.AddrPort, q question, retry int) (*exchange.Reply, error) {
-	a := exchange.Ask{
+	r.query = exchange.Ask{
 		Server: server, Zone: cut.Zone, Name: q.name, Type: q.t,
 		RD: cut.Forward, CD: cut.Forward && r.config.ForwardCD, TCP: cut.TCP,
 		Retry: retry, Since: r.task.Budget.begin, Budget: r.task.Budget,
 	}
 	if r.task.Trace != nil {
-		a.Trace = func(e exchange.Event) { r.task.Trace.exchanged(r.task.Depth, cut.Zone, &e) }
+		r.query.Trace = func(e exchange.Event) { r.task.Trace.exchanged(r.task.Depth, cut.Zone, &e) }
 	}
-	return r.config.Exchange.Do(r.ctx, &a)
+	return r.config.Exchange.Do(r.ctx, &r.query)
 }
 
 // classify names the response and goes on accordingly.
 func (r *resolution) classify() step {
-	s, err := scrub(&r.reply.Message, r.cut.Zone, r.asked)
+	err := r.said.scrub(&r.reply.Message, r.cut.Zone, r.asked)
+	r.config.Exchange.Release(r.reply)
+	r.reply = nil
 	if err != nil {
 		r.trouble.add(r.server, err.Error(), troubleServer)
 		return (*resolution).tryNext
 	}
-	r.said = *s
 	c := r.said.classify(r.cut.Zone, r.asked, r.cut.Forward)
 	r.note(c.String())
 	if !c.isUseless() {

@@ -30,7 +30,7 @@ type said struct {
 	aside   bool // there was an NS set of a zone that has nothing to do with QNAME
 	foreign bool // there was an SOA from above the zone
 
-	additional []wire.RRset // addresses and service bindings, wherever they are
+	additional []wire.RRset // all there were, up to a bound
 }
 
 // Why a response is no good whatever it says.
@@ -48,27 +48,20 @@ const maxAdditional = 128
 
 // scrub reads a response of a server of zone to q. RFC 2181 §5.4.1: what a server says of names
 // outside the zone it is asked for is worth nothing, nor is, here, what it says without being asked.
-func scrub(m *wire.Message, zone wire.Name, q question) (*said, error) {
-	s := &said{rcode: m.RCODE(), aa: m.Has(wire.FlagAA), ra: m.Has(wire.FlagRA)}
-	var sections [3][]wire.RRset
-	for i := range sections {
-		sets, err := m.RRsets(wire.Section(i))
-		if err != nil {
-			return nil, errSets
-		}
-		sections[i] = sets
+// It borrows the message's bytes.
+func (s *said) scrub(m *wire.Message, zone wire.Name, q question) error {
+	*s = said{rcode: m.RCODE(), aa: m.Has(wire.FlagAA), ra: m.Has(wire.FlagRA)}
+	var r wire.Response
+	if err := m.Response(&r); err != nil {
+		return errSets
 	}
-	if err := s.takeAnswer(sections[wire.Answer], zone, q); err != nil {
-		return nil, err
+	if err := s.takeAnswer(r.Answer, zone, q); err != nil {
+		return err
 	}
-	s.stray = len(s.answer) == 0 && len(sections[wire.Answer]) > 0
-	s.takeAuthority(sections[wire.Authority], zone, q)
-	for _, set := range sections[wire.Additional] {
-		if set.Class == wire.ClassIN && isAdditional(set.Type) && len(s.additional) < maxAdditional {
-			s.additional = append(s.additional, set)
-		}
-	}
-	return s, nil
+	s.stray = len(s.answer) == 0 && len(r.Answer) > 0
+	s.takeAuthority(r.Authority, zone, q)
+	s.additional = r.Additional[:min(len(r.Additional), maxAdditional)]
+	return nil
 }
 
 // isAdditional says whether RRsets of the type are of use beside an answer (RFC 1035 §3.3, RFC 2782,
@@ -79,38 +72,40 @@ func isAdditional(t wire.Type) bool {
 
 // takeAnswer finds what the answer section says of QNAME itself.
 func (s *said) takeAnswer(sets []wire.RRset, zone wire.Name, q question) error {
-	var direct []wire.RRset
-	var cname, dname *wire.RRset
+	direct, alias := 0, -1 // the RRsets asked for come to the front
+	var dname wire.RRset
 	for i := range sets {
 		set := &sets[i]
 		switch {
 		case set.Class != wire.ClassIN || !set.Owner.IsSubdomainOf(zone):
 		case set.Owner.Equal(q.name) && (set.Type == q.t || q.t == wire.TypeANY):
-			direct = append(direct, *set)
+			sets[direct], sets[i] = sets[i], sets[direct]
+			direct++
 		case set.Is(q.name, wire.TypeCNAME):
-			cname = set
+			alias = i
 		case set.Type == wire.TypeDNAME && q.name.IsBelow(set.Owner):
 			// RFC 6672 §3.2: a server comes upon the topmost first.
-			if dname == nil || len(set.Owner) < len(dname.Owner) {
-				dname = set
+			if dname.Owner == "" || len(set.Owner) < len(dname.Owner) {
+				dname = *set
 			}
 		}
 	}
 	switch {
-	case dname != nil:
-		return s.takeDNAME(dname, q)
-	case len(direct) > 0:
-		s.answer = direct
+	case dname.Owner != "":
+		return s.takeDNAME(&dname, q)
+	case direct > 0:
+		s.answer = sets[:direct:direct]
 		// RFC 2181 §10.1: one CNAME a name.
-		if q.t == wire.TypeCNAME && len(direct[0].RDATA) > 1 {
+		if q.t == wire.TypeCNAME && len(sets[0].RDATA) > 1 {
 			return errAlias
 		}
-	case cname != nil:
+	case alias >= 0:
 		// RFC 1034 §3.6.2: a CNAME stands alone; where a server has other data too, that was taken.
-		if len(cname.RDATA) > 1 {
+		s.answer = sets[alias : alias+1 : alias+1]
+		if len(s.answer[0].RDATA) > 1 {
 			return errAlias
 		}
-		s.answer, s.target = []wire.RRset{*cname}, wire.Name(cname.RDATA[0])
+		s.target = wire.BorrowName(s.answer[0].RDATA[0])
 	}
 	return nil
 }

@@ -42,19 +42,34 @@ const (
 
 var familyType = [...]wire.Type{family4: wire.TypeA, family6: wire.TypeAAAA}
 
-// newPool makes the pool of a cut. The order of the servers is drawn, so that all of those without
-// addresses share the work.
-func newPool(cut *zonecut.Cut, avoid []netip.AddrPort, x Exchanger) pool {
-	p := pool{avoid: avoid, tried: slices.Clone(avoid)}
-	p.servers = make([]target, len(cut.Servers))
+// newPool makes the pool of a cut.
+func newPool(cut *zonecut.Cut, avoid []netip.AddrPort, x Exchanger) *pool {
+	p := new(pool)
+	p.fill(cut, avoid, x)
+	return p
+}
+
+// emptied returns an empty pool with the memory of one that is not used any more.
+func (p *pool) emptied() pool {
+	clear(p.servers)
+	return pool{servers: p.servers[:0], addrs: p.addrs[:0], tried: p.tried[:0], silent: p.silent[:0]}
+}
+
+// fill begins with the servers of a cut. Their order is drawn, so that all of those without addresses
+// share the work.
+func (p *pool) fill(cut *zonecut.Cut, avoid []netip.AddrPort, x Exchanger) {
+	*p = p.emptied()
+	p.avoid, p.tried = avoid, append(p.tried, avoid...)
 	for i := range cut.Servers {
-		p.servers[i].name = cut.Servers[i].Name
+		p.servers = append(p.servers, target{name: cut.Servers[i].Name})
 		for _, a := range cut.Servers[i].Addrs {
 			p.add(i, a, x)
 		}
 	}
-	rand.Shuffle(len(p.servers), func(i, j int) { p.servers[i], p.servers[j] = p.servers[j], p.servers[i] })
-	return p
+	for i := len(p.servers) - 1; i > 0; i-- {
+		j := rand.IntN(i + 1)
+		p.servers[i], p.servers[j] = p.servers[j], p.servers[i]
+	}
 }
 
 // add takes an address of a server if it may be asked at all, and says whether it is a new one.
@@ -117,4 +132,4 @@ func (p *pool) forgive(a netip.AddrPort) {
 }
 
 // again lets all be asked again, for another question.
-func (p *pool) again() { p.tried = slices.Clone(p.avoid) }
+func (p *pool) again() { p.tried = append(p.tried[:0], p.avoid...) }

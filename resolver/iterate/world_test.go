@@ -73,6 +73,7 @@ func newWorld(t *testing.T, script string) *world {
 	}
 	t.Cleanup(c.Close)
 	w.cache = c
+	w.config.FullResponses = true
 	w.cutsWith(zonecut.Config{})
 	return w
 }
@@ -203,6 +204,9 @@ func (w *world) reply(a *exchange.Ask) *dns.Msg {
 	m.Rcode = dns.RcodeRefused
 	return m
 }
+
+// Release implements Exchanger. What was read of a reply must not need it any more.
+func (w *world) Release(r *exchange.Reply) { *r = exchange.Reply{} }
 
 // Choose implements Exchanger: the first untried that is not lame, then the lame.
 func (w *world) Choose(zone wire.Name, candidates, tried []netip.AddrPort) (netip.AddrPort, bool) {

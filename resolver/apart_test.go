@@ -85,6 +85,7 @@ func TestDeniedAboveConfigured(t *testing.T) {
 		RDATA: [][]byte{append(make([]byte, 2), make([]byte, 20)...)}}
 	r.put(t, &entry.Content{Kind: entry.KindDenial, QName: wire.MustName("internal."), RCODE: wire.RCODENXDomain,
 		Status: wire.Secure, Authority: []wire.RRset{soa}}, r.now())
+	r.stats.denials.Add(1)
 	tree := r.newTree()
 	for name, denied := range map[string]bool{
 		"www.internal.": true, "www.corp.internal.": false, "corp.internal.": false, "a.b.corp.internal.": false,

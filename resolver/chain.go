@@ -141,10 +141,13 @@ func (t *tree) conclude(c *chain, epoch uint64) *result {
 		return t.fail(c, now, epoch)
 	}
 	whole := c.compose(entry.KindAnswer)
-	packed, err := entry.Pack(nil, &whole.Content, now)
-	if err != nil {
-		c.failure = newFailure(wire.EDEOther, "response cannot be packed: "+err.Error())
-		return t.fail(c, now, epoch)
+	packed := whole.packed
+	if packed == nil {
+		var err error
+		if packed, err = entry.Pack(nil, &whole.Content, now); err != nil {
+			c.failure = newFailure(wire.EDEOther, "response cannot be packed: "+err.Error())
+			return t.fail(c, now, epoch)
+		}
 	}
 	if len(c.links) > 1 && whole.Lifetime > 0 && c.question.t != wire.TypeANY && !c.synthetic() {
 		r.storePacked(&whole.Content, packed, now, epoch)

@@ -108,3 +108,19 @@ func BenchmarkCold(b *testing.B) {
 		i++
 	}
 }
+
+// TestColdAllocs: what a cold name may allocate, without what the test's Internet does: a dial and the
+// name of its server.
+func TestColdAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	r := newColdResolver(t)
+	x := &serve.Exchange{Client: client4, Response: make([]byte, 0, 1232), Query: make([]byte, 0, 512)}
+	i := 0
+	next := func() { cold(t, r, x, i); i++ }
+	next()
+	if n := testing.AllocsPerRun(500, next); n > 12 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"bonsai/cache/entry"
 	"bonsai/wire"
@@ -29,7 +30,7 @@ type result struct {
 // flight is one resolution under way and those who wait for it.
 type flight struct {
 	question question
-	done     chan struct{} // closed when result is set
+	done     chan struct{} // closed when result is set; nil while nobody but the leader knows of the flight
 	result   *result
 	wantRaw  bool    // somebody waits who set CD; guarded by flights.mu
 	waiting  *flight // the flight that this one's resolution waits for; guarded by flights.mu
@@ -37,8 +38,9 @@ type flight struct {
 
 // flights holds the resolutions under way, one for each question.
 type flights struct {
-	mu  sync.Mutex
-	all map[question]*flight
+	mu    sync.Mutex
+	all   map[question]*flight
+	ended atomic.Uint64 // flights, so far
 }
 
 // errCircle says that joining a flight would close a circle of waiting.
@@ -61,9 +63,13 @@ func (f *flights) join(q question, by *flight, wantRaw bool, limit int) (fl *fli
 		if by == nil && len(f.all) >= limit {
 			return nil, false, errBusy
 		}
-		fl = &flight{question: q, done: make(chan struct{})}
+		fl = ended.Get().(*flight)
+		fl.question = q
 		f.all[q] = fl
 	} else {
+		if fl.done == nil {
+			fl.done = make(chan struct{})
+		}
 		for w := fl; by != nil && w != nil; w = w.waiting {
 			if w == by {
 				return nil, false, errCircle
@@ -90,8 +96,22 @@ func (f *flights) finish(fl *flight, r *result) {
 	f.mu.Lock()
 	delete(f.all, fl.question)
 	f.mu.Unlock()
+	f.ended.Add(1)
 	fl.result = r
-	close(fl.done)
+	if fl.done != nil {
+		close(fl.done)
+	}
+}
+
+// ended are flights that nobody knows of any more.
+var ended = sync.Pool{New: func() any { return new(flight) }}
+
+// release gives back a flight that has ended, if only its leader, who calls it, knew of it.
+func (fl *flight) release() {
+	if fl.done == nil {
+		*fl = flight{}
+		ended.Put(fl)
+	}
 }
 
 func (f *flights) wantsRaw(fl *flight) bool {

@@ -14,8 +14,9 @@ import (
 // link is the content of one link: what is kept under one name and type.
 type link struct {
 	entry.Content
-	original  uint32 // lifetime when it was stored, in seconds; of a link from the cache
-	synthetic bool   // made from proofs about other names: not kept
+	original  uint32      // lifetime when it was stored, in seconds; of a link from the cache
+	synthetic bool        // made from proofs about other names: not kept
+	packed    entry.Entry // as it was stored; nil where it was not just now
 }
 
 func newLink(kind entry.Kind, name wire.Name, t wire.Type) *link {
@@ -62,7 +63,12 @@ func (c *link) clamp(most, negative uint32) {
 // next returns the next link of a chain: what the cache holds or the servers give for name. Where
 // fail is set there is none, or one that did not validate.
 func (t *tree) next(ctx context.Context, name wire.Name, rt wire.Type) (c *link, fail *failure) {
-	if c := t.cached(name, rt); c != nil {
+	if t.isMissing(name, rt) {
+		c = t.cachedAbove(name, rt, t.r.now())
+	} else {
+		c = t.cached(name, rt)
+	}
+	if c != nil {
 		if c.Kind == entry.KindUnvalidated {
 			return c, t.whyUnvalidated(c, rt)
 		}
@@ -71,8 +77,10 @@ func (t *tree) next(ctx context.Context, name wire.Name, rt wire.Type) (c *link,
 	if c := t.synthesise(name, rt); c != nil {
 		return c, nil
 	}
-	if f := t.cachedFailure(name, rt); f != nil {
-		return nil, f
+	if !t.isMissing(name, rt) {
+		if f := t.cachedFailure(name, rt); f != nil {
+			return nil, f
+		}
 	}
 	return t.fromServers(ctx, name, rt)
 }
@@ -126,6 +134,9 @@ func (t *tree) cachedAbove(name wire.Name, rt wire.Type, now uint32) *link {
 		}
 		// RFC 8020 §2: nothing exists below a name that does not; §4 has it for validated denials
 		// alone here, for some servers deny empty non-terminals.
+		if r.stats.denials.Load() == 0 {
+			continue
+		}
 		c := t.usable(r.lookupContent(entry.KindDenial, above, wire.TypeNone, now))
 		if c != nil && c.Status == wire.Secure {
 			c.QName = name
@@ -178,7 +189,7 @@ func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c
 	epoch := r.epoch()
 	var avoid []netip.AddrPort
 	for range maxBogus {
-		task := iterate.Task{Source: t, Budget: t.budget, Trace: t.trace, Epoch: epoch, Depth: t.depth}
+		task := iterate.Task{Source: t, Budget: &t.budget, Trace: t.trace, Epoch: epoch, Depth: t.depth}
 		res, err := r.iterator.Resolve(ctx, &task, name, rt, avoid)
 		if err != nil {
 			if fail == nil {

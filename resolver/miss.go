@@ -53,19 +53,16 @@ func (r *Resolver) recovered(x *serve.Exchange, c *client) {
 func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client, now uint32) {
 	q := &c.query
 	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
-	// Another client's resolution may have ended since.
-	if r.answerCached(x, c, &key, now) {
+	stale, gone, answered := r.answerCached(x, c, &key, now)
+	if answered {
 		return
 	}
-	stale := r.staleAnswer(&key, now)
-	wait, cancel := context.WithTimeout(ctx, r.config.Patience)
-	defer cancel()
 	var res *result
 	var err error
 	if stale == nil {
-		res, err = r.resolveFor(wait, q)
+		res, err = r.resolveFor(ctx, q, gone)
 	} else {
-		res, err = r.resolveWithin(wait, q, r.config.StalePatience)
+		res, err = r.resolveWithin(ctx, q, r.config.StalePatience)
 	}
 	now = r.now()
 	switch {
@@ -86,24 +83,47 @@ func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client,
 	}
 }
 
-// answerCached answers from the cache if it can.
-func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, now uint32) bool {
+// answerCached answers from the cache if it can, for another client's resolution may have ended since
+// the front end looked. If it can't it returns what may be served stale in need, or that there is
+// nothing at all.
+func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, now uint32) (stale entry.Entry, gone missing, ok bool) {
 	found, other := scratch.Get().(*[]byte), scratch.Get().(*[]byte)
 	defer scratch.Put(found)
 	defer scratch.Put(other)
-	e, how := r.find(&c.query, key, now, *found, *other)
-	if how != lookupMiss {
-		r.respond(x, &c.query, e, now, how, &c.writer)
+	q := &c.query
+	gone.ended = r.flights.ended.Load()
+	e, how := r.find(q, key, now, *found, *other)
+	switch {
+	case how != lookupMiss:
+		r.respond(x, q, e, now, how, &c.writer)
+		return nil, gone, true
+	case e != nil:
+		if r.config.StaleTTL > 0 {
+			stale = append(stale, e...)
+		}
+	case r.hasAlias(key, now, *found):
+		if r.config.StaleTTL > 0 {
+			stale = r.staleChain(key, now, *found)
+		}
+	case !q.Has(wire.FlagCD):
+		gone.question.t = q.QType
 	}
-	return how != lookupMiss
+	return stale, gone, false
 }
 
 // resolveFor returns the result of the question's flight, which this goroutine leads where there is
-// none.
-func (r *Resolver) resolveFor(ctx context.Context, q *wire.Query) (*result, error) {
+// none. gone is what is known to be missing from the cache; its name is the query's.
+func (r *Resolver) resolveFor(ctx context.Context, q *wire.Query, gone missing) (*result, error) {
 	t := r.newTree()
+	defer t.end()
+	t.patience.begin(ctx, r.config.Patience)
+	ctx = &t.patience
 	t.wantRaw = q.Has(wire.FlagCD)
 	asked := question{name: wire.Name(q.Name()), t: q.QType}
+	if gone.question.t == asked.t {
+		gone.question.name = asked.name
+		t.missing = gone
+	}
 	for {
 		res, err := t.ask(ctx, asked)
 		// A flight that was under way before a CD client joined may have dropped what it wants.
@@ -126,8 +146,6 @@ func (r *Resolver) resolveWithin(ctx context.Context, q *wire.Query, patience ti
 	own := &wire.Query{}
 	own.Parse(append([]byte(nil), q.Bytes...))
 	r.wait.Go(func() {
-		run, cancel := context.WithTimeout(r.ctx, r.config.Patience)
-		defer cancel()
 		defer func() {
 			if fault := recover(); fault != nil {
 				r.stats.panics.Add(1)
@@ -135,7 +153,7 @@ func (r *Resolver) resolveWithin(ctx context.Context, q *wire.Query, patience ti
 				done <- outcome{err: newFailure(wire.EDEOther, "internal error")}
 			}
 		}()
-		res, err := r.resolveFor(run, own)
+		res, err := r.resolveFor(r.ctx, own, missing{})
 		done <- outcome{res, err}
 	})
 	timer := time.NewTimer(patience)

@@ -70,7 +70,7 @@ func (r *Resolver) renewCut(zone wire.Name) {
 	defer cancel()
 	t := r.newTree()
 	r.stats.refreshes.Add(1)
-	task := iterate.Task{Source: t, Budget: t.budget, Epoch: r.epoch()}
+	task := iterate.Task{Source: t, Budget: &t.budget, Epoch: r.epoch()}
 	if err := r.iterator.Renew(ctx, &task, zone); err != nil {
 		r.log.Debug("delegation not renewed", "zone", zone.String(), "reason", err)
 		time.AfterFunc(refreshTTL*time.Second, func() { r.renewing.Delete(zone) })

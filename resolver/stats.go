@@ -79,7 +79,7 @@ type stats struct {
 	workers []*workerStats
 	miss    workerStats // shared by all misses: its counters are approximate under contention
 
-	dnames, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
+	dnames, denials, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
 
 	failures [32]atomic.Uint64 // by extended error, the last for all others
 }

@@ -28,6 +28,7 @@ func (r *Resolver) store(c *link, now uint32, epoch uint64) {
 	if err != nil {
 		return // answered and not cached
 	}
+	c.packed = packed
 	r.storePacked(&c.Content, packed, now, epoch)
 }
 
@@ -51,6 +52,9 @@ func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32,
 	}
 	switch c.Kind {
 	case entry.KindDenial:
+		if c.Status == wire.Secure {
+			r.stats.denials.Add(1)
+		}
 		r.removeReplaced(c.QName, wire.TypeNone)
 	case entry.KindAnswer:
 		r.remove(entry.KindFailure, c.QName, c.QType)

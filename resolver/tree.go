@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"bonsai/cache/entry"
@@ -14,7 +15,7 @@ import (
 // aliases, name server addresses and keys all spend its budget. One goroutine runs it.
 type tree struct {
 	r       *Resolver
-	budget  *iterate.Budget
+	budget  iterate.Budget
 	cost    validate.Cost
 	trace   *iterate.Trace // nil: none kept
 	current *flight        // the innermost flight that this goroutine leads
@@ -24,14 +25,44 @@ type tree struct {
 	again   bool           // it leads a second time, for data that the first flight dropped
 	refresh bool           // data about to expire does not count as cached
 	anew    bool           // nothing that is cached counts
+
+	patience patience // of the client
+	missing  missing
 }
 
+// missing is what a lookup for the client has just not found, so that it need not be looked for again: an
+// answer to the question, a denial or an alias of its name, a remembered failure. It holds while no
+// flight has ended.
+type missing struct {
+	question question
+	ended    uint64 // flights, before the lookup
+}
+
+// isMissing says whether the cache is known to have nothing under a name for a type.
+func (t *tree) isMissing(name wire.Name, rt wire.Type) bool {
+	m := &t.missing
+	return m.question.t == rt && m.question.name == name && m.ended == t.r.flights.ended.Load()
+}
+
+// trees are those that ended, with nobody left who knows of them.
+var trees = sync.Pool{New: func() any { return new(tree) }}
+
 func (r *Resolver) newTree() *tree {
-	t := &tree{r: r, budget: iterate.NewBudget(r.config.Iterate.Limits)}
+	t := trees.Get().(*tree)
+	t.r = r
+	t.budget.Begin(r.config.Iterate.Limits)
 	if r.config.Recent > 0 {
 		t.trace = iterate.NewTrace()
 	}
 	return t
+}
+
+// end gives back a client's tree.
+func (t *tree) end() {
+	if !t.patience.end() {
+		*t = tree{}
+		trees.Put(t)
+	}
 }
 
 // ask returns the whole answer to a question: from the cache, from a flight under way, or by
@@ -49,6 +80,9 @@ func (t *tree) ask(ctx context.Context, q question) (*result, error) {
 			res, err = fl.wait(ctx)
 		}
 		t.r.flights.left(t.current)
+		if leads {
+			fl.release()
+		}
 		// What failed on another query's budget says nothing of this one's.
 		if err != nil || leads || !res.budget || retry {
 			return res, err

@@ -130,7 +130,8 @@ const (
 
 // find looks for what answers a query now: a live answer, the denial of its name, for those who
 // set CD what did not validate, and a remembered failure, instead of which stale data is served
-// (RFC 8767 §5). found and other are buffers; the entry lies in one of them.
+// (RFC 8767 §5). found and other are buffers; the entry lies in one of them. A miss may come with what
+// has expired.
 func (r *Resolver) find(q *wire.Query, key *cache.Key, now uint32, found, other []byte) (entry.Entry, lookupResult) {
 	answer, ok := r.cache.Lookup(key, now, found)
 	if ok && answer.Expires() > now {
@@ -159,15 +160,15 @@ func (r *Resolver) find(q *wire.Query, key *cache.Key, now uint32, found, other 
 		code, _ := firstEDE(e)
 		switch {
 		case q.Has(wire.FlagCD) && validation(code):
-			return nil, lookupMiss
+			return stale, lookupMiss
 		case stale != nil && r.config.StaleTTL > 0 && !validation(code):
 			return stale, lookupStale
-		case !validation(code) && r.hasAlias(key, now, found):
+		case !validation(code) && r.config.StaleTTL > 0 && r.hasAlias(key, now, found):
 			return nil, lookupMiss // a chain that fails further on: stale links may make it whole
 		}
 		return e, lookupHit
 	}
-	return nil, lookupMiss
+	return stale, lookupMiss
 }
 
 // verified says whether the client's address can't be forged: it came over TCP, or has a cookie that
@@ -185,9 +186,6 @@ func (r *Resolver) verified(x *serve.Exchange, q *wire.Query, now uint32) bool {
 
 // hasAlias says whether the cache holds an alias of the key's name, of any age.
 func (r *Resolver) hasAlias(key *cache.Key, now uint32, buf []byte) bool {
-	if r.config.StaleTTL == 0 {
-		return false
-	}
 	k := key.With(entry.KindAnswer, wire.TypeCNAME)
 	e, ok := r.cache.Lookup(&k, now, buf)
 	return ok && e.HasAlias()

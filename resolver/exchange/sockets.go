@@ -264,10 +264,7 @@ func (x *exchange) askUDP() (msg []byte, err error) {
 // receive reads one datagram into the buffer.
 func (x *exchange) receive(k *socket, timeout time.Duration) (int, error) {
 	now := time.Now()
-	wait := timeout
-	if x.ctx.Done() != nil {
-		wait = min(wait, soon)
-	}
+	wait := min(timeout, soon)
 	if err := k.conn.SetReadDeadline(now.Add(wait)); err != nil {
 		return 0, err
 	}

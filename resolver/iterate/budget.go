@@ -47,7 +47,14 @@ type Budget struct {
 
 // NewBudget returns a whole budget. Limits that are 0 stand for the defaults.
 func NewBudget(l Limits) *Budget {
-	for _, d := range []struct {
+	b := new(Budget)
+	b.Begin(l)
+	return b
+}
+
+// Begin makes a Budget that is the zero value whole.
+func (b *Budget) Begin(l Limits) {
+	for _, d := range [...]struct {
 		limit        *int
 		defaultLimit int
 	}{
@@ -63,7 +70,7 @@ func NewBudget(l Limits) *Budget {
 			*d.limit = d.defaultLimit
 		}
 	}
-	return &Budget{limits: l, begin: time.Now()}
+	b.limits, b.begin = l, time.Now()
 }
 
 // Query spends one upstream query.

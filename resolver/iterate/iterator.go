@@ -89,7 +89,7 @@ func (it *Iterator) Stats() Stats {
 
 // Resolve asks for one link: what name and qt get from the servers of their zone; a DS, from those
 // of its parent's zone. avoid are servers whose answer was no good: others are asked. The error is a
-// *Failure. Resolve runs on its caller's goroutine, and calls t.Source on it.
+// *Failure. Resolve runs on its caller's goroutine, and calls t.Source on it. t is not kept.
 func (it *Iterator) Resolve(ctx context.Context, t *Task, name wire.Name, qt wire.Type, avoid []netip.AddrPort) (*Result, error) {
 	r := it.start(ctx, t, name, qt)
 	defer it.end(r)
@@ -103,7 +103,7 @@ func (it *Iterator) start(ctx context.Context, t *Task, name wire.Name, qt wire.
 	if r == nil {
 		r = new(resolution)
 	}
-	r.Iterator, r.ctx, r.task, r.name, r.qtype = it, ctx, t, name, qt
+	r.Iterator, r.ctx, r.task, r.name, r.qtype = it, ctx, *t, name, qt
 	return r
 }
 

@@ -38,7 +38,7 @@ var errNotPrimed = errors.New("no server of the hints gives the zone's NS set")
 // primed primes the cut at hand and turns to what that gave: the zone's servers, or where they
 // cannot be had its hints.
 func (r *resolution) primed(now uint32) {
-	if err := r.prime(r.ctx, r.task, r.cut.Zone); err != nil {
+	if err := r.prime(r.ctx, &r.task, r.cut.Zone); err != nil {
 		return
 	}
 	cuts := r.config.Cuts
@@ -90,7 +90,7 @@ func (it *Iterator) prime(ctx context.Context, t *Task, zone wire.Name) error {
 func (it *Iterator) askHints(ctx context.Context, t *Task, zone wire.Name) error {
 	hints := it.config.Cuts.Configured(zone)
 	cut := &zonecut.Cut{Zone: zone, Parent: zone, Servers: hints}
-	r := resolution{Iterator: it, ctx: ctx, task: t, cut: cut}
+	r := resolution{Iterator: it, ctx: ctx, task: *t, cut: cut}
 	servers := newPool(cut, nil, it.config.Exchange)
 	var s said
 	q := question{zone, wire.TypeNS}

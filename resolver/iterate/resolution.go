@@ -29,7 +29,7 @@ type question struct {
 type resolution struct {
 	*Iterator
 	ctx   context.Context
-	task  *Task
+	task  Task
 	name  wire.Name
 	qtype wire.Type
 	avoid []netip.AddrPort
@@ -205,7 +205,8 @@ func (r *resolution) send(cut *zonecut.Cut, server netip.AddrPort, q question, r
 		Retry: retry, Since: r.task.Budget.begin, Budget: r.task.Budget,
 	}
 	if r.task.Trace != nil {
-		r.query.Trace = func(e exchange.Event) { r.task.Trace.exchanged(r.task.Depth, cut.Zone, &e) }
+		trace, depth := r.task.Trace, r.task.Depth
+		r.query.Trace = func(e exchange.Event) { trace.exchanged(depth, cut.Zone, &e) }
 	}
 	return r.config.Exchange.Do(r.ctx, &r.query)
 }

@@ -53,6 +53,9 @@ func (r *Resolver) epoch() uint64 {
 func (r *Resolver) FlushName(name wire.Name, t wire.Type) {
 	name = name.Canonical()
 	r.cache.FlushName(name, t)
+	r.cache.Flush(func(e entry.Entry) bool {
+		return leadsThrough(e, func(s *wire.RRset) bool { return s.Owner.Equal(name) && (t == wire.TypeNone || s.Type == t) })
+	})
 	r.flushDenials(name)
 }
 
@@ -60,7 +63,32 @@ func (r *Resolver) FlushName(name wire.Name, t wire.Type) {
 func (r *Resolver) FlushTree(name wire.Name) {
 	name = name.Canonical()
 	r.cache.FlushTree(name)
+	r.cache.Flush(func(e entry.Entry) bool { return LeadsInto(e, name) })
 	r.flushDenials(name)
+}
+
+// LeadsInto says whether an entry is a chain of aliases with records at or below name, in canonical case.
+func LeadsInto(e entry.Entry, name wire.Name) bool {
+	return leadsThrough(e, func(s *wire.RRset) bool { return s.Owner.Canonical().IsSubdomainOf(name) })
+}
+
+// leadsThrough says whether a chain of aliases has an RRset that match knows.
+func leadsThrough(e entry.Entry, match func(*wire.RRset) bool) bool {
+	if !e.HasAlias() {
+		return false
+	}
+	c, err := e.Unpack(e.Expires())
+	if err != nil {
+		return true
+	}
+	for _, sets := range [...][]wire.RRset{c.Answer, c.Authority} {
+		for i := range sets {
+			if match(&sets[i]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Flush forgets the entries that match says; and with denials, what is proven not to exist, of which

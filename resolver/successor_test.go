@@ -9,7 +9,8 @@ import (
 	"bonsai/wire"
 )
 
-// What a succeeded resolver finds is kept unless a flush after it covers it.
+// What a succeeded resolver finds is kept until there is a flush, and then no more: the flush may be
+// about what it goes by.
 func TestRetiredDoesNotUndoFlushes(t *testing.T) {
 	old := newTestResolver(t, nil)
 	next, err := old.Succeed(old.config)
@@ -19,8 +20,11 @@ func TestRetiredDoesNotUndoFlushes(t *testing.T) {
 	t.Cleanup(next.Close)
 	old.Retire()
 	old.Retire() // harmless
-	next.FlushTree(wire.MustName("flushed.example."))
-	for name, want := range map[string]bool{"www.flushed.example.": false, "www.kept.example.": true} {
+	for _, want := range []bool{true, false} {
+		name := "www.flushed.example."
+		if !want {
+			next.FlushTree(wire.MustName("flushed.example."))
+		}
 		c := newLink(entry.KindAnswer, wire.MustName(name), wire.TypeA)
 		c.Answer = []wire.RRset{{Owner: c.QName, Type: wire.TypeA, Class: wire.ClassIN, TTL: 60, RDATA: [][]byte{{192, 0, 2, 1}}}}
 		c.Lifetime = 60
@@ -82,5 +86,29 @@ func TestSwitchAllocs(t *testing.T) {
 	}
 	if w.(*switched).worker.r != next {
 		t.Error("it stays with the old one")
+	}
+}
+
+// A chain of aliases goes with what it leads through, and chains that lead elsewhere stay.
+func TestFlushTakesChains(t *testing.T) {
+	r := newTestResolver(t, nil)
+	for _, target := range []string{"www.flushed.example.", "www.kept.example."} {
+		c := newLink(entry.KindAnswer, wire.MustName("to."+target), wire.TypeA)
+		c.QName = wire.MustName("alias" + target[4:8] + ".other.example.")
+		c.Answer = []wire.RRset{
+			{Owner: c.QName, Type: wire.TypeCNAME, Class: wire.ClassIN, TTL: 60, RDATA: [][]byte{[]byte(wire.MustName(target))}},
+			{Owner: wire.MustName(target), Type: wire.TypeA, Class: wire.ClassIN, TTL: 60, RDATA: [][]byte{{192, 0, 2, 1}}},
+		}
+		r.put(t, &c.Content, testNow)
+	}
+	r.FlushTree(wire.MustName("flushed.example."))
+	for name, want := range map[string]bool{"aliasflus.other.example.": false, "aliaskept.other.example.": true} {
+		if _, ok := r.cache.Lookup(keyFor(name), testNow, r.cache.NewBuf()); ok != want {
+			t.Errorf("%s: kept %v, want %v", name, ok, want)
+		}
+	}
+	r.FlushName(wire.MustName("www.kept.example."), wire.TypeA)
+	if _, ok := r.cache.Lookup(keyFor("aliaskept.other.example."), testNow, r.cache.NewBuf()); ok {
+		t.Error("the chain outlives its last link")
 	}
 }

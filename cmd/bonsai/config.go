@@ -55,7 +55,8 @@ type Config struct {
 
 	MaxInflight, MaxTCP, MaxTCPPerClient int
 
-	Control string // path of the control socket; "": none
+	CacheFile string // "": a restart begins cold
+	Control   string // path of the control socket; "": none
 
 	BlockLists     []policy.List
 	ListSums       [2]uint64 // tell contents and settings of block and allow lists apart from others

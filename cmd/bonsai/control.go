@@ -60,6 +60,8 @@ func init() { // a command lists the commands
 		{"flush-negative", "", "forget all denials and failures", 0, 0, runFlushNegative, nil},
 		{"flush-bogus", "", "forget all that did not validate", 0, 0, runFlushBogus, nil},
 		{"dump", "[NAME]", "print what is cached, at and below a name", 0, 1, nil, streamDump},
+		{"save", "", "write the cache file, as dump --binary does", 0, 0, runSave, nil},
+		{"load", "", "read the cache file", 0, 0, runLoad, nil},
 		{"nta", "add NAME [LIFETIME] | list | remove NAME", "negative trust anchors (RFC 7646), of an hour if not said", 1, 3, runNTA, nil},
 		{"loglevel", "debug|info|warn|error", "change what is logged, until the next reload", 1, 1, runLogLevel, nil},
 	}

@@ -92,6 +92,7 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		d.close()
 		return nil, err
 	}
+	d.startWarm(c)
 	first, err := resolver.New(resolverConfig(c, d.cache, transport, clock, log))
 	if err != nil {
 		d.close()
@@ -204,6 +205,8 @@ func (d *daemon) serve(ctx context.Context) error {
 	case err = <-served:
 		d.ready.Store(false)
 	}
+	d.web.Close()
+	d.saveOnStop()
 	d.close()
 	wait.Wait()
 	return err

@@ -20,6 +20,7 @@ type command struct {
 	args    []string // of ctl
 	control string   // of ctl: the socket
 	json    bool     // of ctl
+	binary  bool     // of ctl dump
 	help    bool
 	version bool
 }
@@ -55,6 +56,9 @@ func parseCommand(args []string) (*command, error) {
 		return nil, explain(err, fs)
 	}
 	if c.args = fs.Args(); c.name == "ctl" {
+		if c.binary && len(c.args) == 1 && c.args[0] == "dump" {
+			c.args[0] = "save"
+		}
 		return c, nil
 	}
 	if rest := fs.Args(); len(rest) > 0 {
@@ -88,6 +92,7 @@ func (c *command) flagSet() *pflag.FlagSet {
 	}
 	if c.name == "ctl" {
 		fs.StringVar(&c.control, "control", "", "the socket; default: of --config, else "+defaultControl)
+		fs.BoolVar(&c.binary, "binary", false, "of dump: write the cache file instead")
 		fs.BoolVar(&c.json, "json", false, "print JSON")
 	}
 	fs.BoolVar(&c.version, "version", false, "print the version")

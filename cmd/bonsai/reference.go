@@ -45,6 +45,7 @@ var reference = []struct {
 	}},
 	{"Cache and freshness", []note{
 		{key: "cache-size", value: "256MiB", unit: "bytes", why: "The whole memory of the cache. It is taken as it fills; a restart is needed to change it."},
+		{key: "cache-file", example: "cache.bonsai", why: "Written on stop and by bonsai ctl save, read at start: a restart then asks no server for what it knew. What no longer holds is left out."},
 		{key: "cache-min-ttl", value: "0", unit: "seconds", why: "Owners of zones choose TTLs for reasons; raise it only for zones that choose badly."},
 		{key: "cache-max-ttl", value: "86400", unit: "seconds", why: "RFC 8767 §4 advises a bound of days; a day keeps mistakes of others short."},
 		{key: "cache-max-negative-ttl", value: "3600", unit: "seconds", why: "RFC 2308 §5: one to three hours work well; a name that appears is seen the same hour."},

@@ -44,7 +44,7 @@ var effects = map[string]effect{
 	"MaxInflight": {"max-inflight", atRestart, nil}, "MaxTCP": {"max-tcp", atRestart, nil},
 	"MaxTCPPerClient": {"max-tcp-per-client", atRestart, nil}, "ClockFile": {"clock-file", atRestart, nil}, "Control": {"control", atRestart, nil},
 
-	"LogLevel": {"log-level", atOnce, nil},
+	"LogLevel": {"log-level", atOnce, nil}, "CacheFile": {"cache-file", atOnce, nil},
 
 	"Allow": {"allow", inPolicy, nil}, "Refuse": {"refuse", inPolicy, nil}, "AllowSnoop": {"allow-snoop", inPolicy, nil},
 	"SpecialUse": {"special-use", inPolicy, nil}, "LocalData": {"local-data or hosts-files", inPolicy, nil},
@@ -130,23 +130,11 @@ func (d *daemon) flushTrees(names []wire.Name) {
 	}
 }
 
-// flushTTLs forgets what would have another lifetime by the new limits. Of the lifetime that an entry
-// had when it was stored only a rough figure is kept, so that some more go that lie near a limit.
+// flushTTLs forgets what would have another lifetime by the new limits.
 func flushTTLs(d *daemon, old, changed *Config) {
-	most := min(old.MaxTTL, changed.MaxTTL)
-	negative := min(old.MaxNegativeTTL, changed.MaxNegativeTTL)
-	least := max(old.MinTTL, changed.MinTTL)
-	rough := func(limit uint32) uint32 { return limit - limit/8 }
-	d.resolver.Current().Flush(func(e entry.Entry) bool {
-		switch e.Kind() {
-		case entry.KindCut, entry.KindFailure, entry.KindUnvalidated:
-			return false // they have limits of their own
-		}
-		life := e.Original()
-		return old.MaxTTL != changed.MaxTTL && life >= rough(most) ||
-			old.MinTTL != changed.MinTTL && life <= least+least/8 ||
-			old.MaxNegativeTTL != changed.MaxNegativeTTL && life >= rough(negative) && isNegative(e)
-	}, old.MaxNegativeTTL != changed.MaxNegativeTTL)
+	before, after := newCacheHeader(old, nil, 0), newCacheHeader(changed, nil, 0)
+	d.resolver.Current().Flush(func(e entry.Entry) bool { return changedTTL(e, &before, &after) },
+		old.MaxNegativeTTL != changed.MaxNegativeTTL)
 }
 
 // isNegative says whether an entry denies a name or a type.

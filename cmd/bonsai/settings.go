@@ -115,6 +115,8 @@ var settings = []setting{
 		return errors.New("DNS64 is not supported; remove this key")
 	}, help: "refused: there is no DNS64"},
 
+	{key: "cache-file", value: "FILE", set: setCacheFile,
+		help: "where the cache is kept over a restart; default off"},
 	{key: "control", value: "PATH", set: setControl,
 		help: "the Unix socket that bonsai ctl talks to; default off"},
 	{key: "hosts-files", value: "FILE", list: true, set: setHosts,
@@ -236,6 +238,16 @@ func setAnchorState(c *Config, values []string, dir string) error {
 		return err
 	}
 	c.AnchorState = name
+	return nil
+}
+
+// setCacheFile takes the name of a file that need not be there yet; its folder must be.
+func setCacheFile(c *Config, values []string, dir string) error {
+	name := inDir(dir, values[len(values)-1])
+	if _, err := os.Stat(filepath.Dir(name)); err != nil {
+		return err
+	}
+	c.CacheFile = name
 	return nil
 }
 

@@ -115,6 +115,9 @@ func (c *chain) compose(kind entry.Kind) *link {
 		out.Authority = appendNew(out.Authority, l.Authority)
 		out.Status = weaker(out.Status, l.Status)
 		out.Lifetime = min(out.Lifetime, l.Lifetime)
+		if len(out.EDE) < entry.MaxEDE {
+			out.EDE = append(out.EDE, l.EDE[:min(len(l.EDE), entry.MaxEDE-len(out.EDE))]...)
+		}
 	}
 	out.Additional = last.Additional
 	return out

@@ -280,6 +280,26 @@ func TestStaleChain(t *testing.T) {
 	}
 }
 
+// TestInsecureReason: why an answer is insecure is told beside it, also of a chain (RFC 8914 §4.2).
+func TestInsecureReason(t *testing.T) {
+	r := newTestResolver(t, nil)
+	w := r.NewWorker()
+	c := answerA("old.example", 300, wire.Insecure)
+	c.EDE = []wire.EDE{{Code: wire.EDEUnsupportedDNSKEY, Text: "example.: algorithm 200"}}
+	r.put(t, c, testNow)
+	alias := wire.MustName("alias.example")
+	r.put(t, &entry.Content{Kind: entry.KindAnswer, QName: alias, QType: wire.TypeCNAME, Status: wire.Insecure, Answer: []wire.RRset{{
+		Owner: alias, Type: wire.TypeCNAME, Class: wire.ClassIN, TTL: 300, RDATA: [][]byte{[]byte(wire.MustName("old.example"))},
+	}}}, testNow)
+	for _, name := range []string{"old.example.", "alias.example."} {
+		m := msg(name, dns.TypeA)
+		m.SetEdns0(1232, false)
+		if got := askHandler(t, r, w, m); got == nil || got.Rcode != dns.RcodeSuccess || ede(got) != dns.ExtendedErrorCodeUnsupportedDNSKEYAlgorithm {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func hitBatch(t testing.TB, r *Resolver, n int) ([]serve.Exchange, []serve.Result) {
 	batch := make([]serve.Exchange, n)
 	for i := range batch {

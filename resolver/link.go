@@ -207,6 +207,10 @@ func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c
 		if verdict.Compact && len(c.Answer) == 0 {
 			c.RCODE = wire.RCODENXDomain
 		}
+		if verdict.EDE.Code != wire.NoEDE && f == nil {
+			// RFC 8914 §4.2, §4.3: why data is insecure is told beside it.
+			c.EDE = []wire.EDE{{Code: verdict.EDE.Code, Text: verdict.EDE.Text[:min(len(verdict.EDE.Text), entry.MaxEDEText)]}}
+		}
 		if f == nil {
 			t.learn(res, now, epoch)
 			r.store(c, now, epoch)

@@ -6,8 +6,8 @@ import (
 	"bonsai/wire"
 )
 
-// arena is the daemon's cache: packed entries outside the Go heap. One is for one goroutine; Thread
-// gives more.
+// arena is the daemon's cache: packed entries outside the Go heap. An arena is a view of it for one
+// goroutine.
 type arena struct {
 	cache *cache.Cache
 	name  [wire.MaxNameLen + 1]byte
@@ -20,12 +20,19 @@ type arena struct {
 	b     wire.Builder
 }
 
+// packRoom is as much scratch as makes Pack not look how large an entry will be.
+const packRoom = 8192
+
+func view(c *cache.Cache) *arena {
+	return &arena{cache: c, buf: c.NewBuf(), pack: make([]byte, 0, packRoom), opts: entry.Options{DO: true}}
+}
+
 func newArena(_ int, bytes int64) (Layout, error) {
 	c, err := cache.New(cache.Config{Size: bytes})
 	if err != nil {
 		return nil, err
 	}
-	return &arena{cache: c, buf: c.NewBuf(), opts: entry.Options{DO: true}}, nil
+	return view(c), nil
 }
 
 // Insert packs as the miss path does, and stores.
@@ -95,14 +102,9 @@ func lookupArena(c *cache.Cache, b *wire.Builder, buf []byte, o *entry.Options, 
 // Thread returns a layout that another goroutine may use beside l: itself or a view of it.
 func Thread(l Layout) Layout {
 	if a, ok := l.(*arena); ok {
-		return a.Thread()
+		return view(a.cache)
 	}
 	return l
-}
-
-// Thread returns a view of the same cache for another goroutine.
-func (a *arena) Thread() Layout {
-	return &arena{cache: a.cache, buf: a.cache.NewBuf(), opts: a.opts}
 }
 
 func (a *arena) Len() int { return int(a.cache.Stats().Entries) }

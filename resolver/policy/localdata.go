@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -18,19 +19,30 @@ type LocalData map[wire.Name][]wire.RRset
 var (
 	errLocalClass = errors.New("class must be IN")
 	errLocalAlias = errors.New("an alias (CNAME, DNAME) can't be local data: its target would not be resolved")
-	errLocalType  = errors.New("signatures and denials can't be local data")
+	errLocalType  = errors.New("signatures and denials can't be local data, nor what is only for queries")
+	errLocalTwo   = errors.New("more than one record; each is an item of its own")
+	errLocalRDATA = errors.New("the data behind the type is missing")
+	errLocalTTL   = errors.New("the TTL is above 2147483647")
 	errLocalEmpty = errors.New("no record; a record is written like \"host.example. 3600 A 192.0.2.1\"")
 )
 
 // Add parses one record in presentation format (RFC 1035 §5.1) and adds it. TTL and class may be
 // left out: 3600 and IN.
 func (l LocalData) Add(line string) error {
-	rr, err := dns.NewRR(line)
-	if err != nil {
+	const defaultTTL, maxTTL = 3600, 1<<31 - 1 // RFC 2181 §8
+	zone := dns.NewZoneParser(strings.NewReader(line+"\n"), ".", "")
+	zone.SetDefaultTTL(defaultTTL)
+	rr, _ := zone.Next()
+	_, second := zone.Next()
+	switch err := zone.Err(); {
+	case err != nil:
 		return fmt.Errorf("not a record in zone file format: %w", err)
-	}
-	if rr == nil {
+	case rr == nil:
 		return errLocalEmpty
+	case second:
+		return errLocalTwo
+	case rr.Header().Ttl > maxTTL:
+		return errLocalTTL
 	}
 	h := rr.Header()
 	switch h.Rrtype {
@@ -38,6 +50,12 @@ func (l LocalData) Add(line string) error {
 		return errLocalAlias
 	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3:
 		return errLocalType
+	}
+	if wire.Type(h.Rrtype).IsMeta() {
+		return errLocalType
+	}
+	if isBare(rr) {
+		return errLocalRDATA
 	}
 	if h.Class != dns.ClassINET {
 		return errLocalClass
@@ -52,8 +70,23 @@ func (l LocalData) Add(line string) error {
 		return err
 	}
 	const fixed = 10 // TYPE, CLASS, TTL, RDLENGTH
+	if off+fixed == end {
+		return errLocalRDATA
+	}
 	l.add(owner.Canonical(), wire.Type(h.Rrtype), h.Ttl, buf[off+fixed:end])
 	return nil
+}
+
+// isBare says whether a type stands there without data, which the parser allows, for dynamic updates
+// have it (RFC 2136 §2.4.1).
+func isBare(rr dns.RR) bool {
+	newRR, ok := dns.TypeToRR[rr.Header().Rrtype]
+	if !ok {
+		return false
+	}
+	bare := newRR()
+	*bare.Header() = *rr.Header()
+	return reflect.DeepEqual(rr, bare)
 }
 
 // add puts a record into its RRset. RFC 2181 §5.2: the TTLs of an RRset are the same; the least

@@ -64,10 +64,18 @@ func TestLocalData(t *testing.T) {
 
 func TestLocalDataErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                               "no record",
-		"host.example. A 192.0.2.300":    "zone file format",
-		"host.example. CNAME x.example.": "alias",
-		"host.example. CH TXT x":         "class must be IN",
+		"":                                     "no record",
+		"host.example. A 192.0.2.300":          "zone file format",
+		"host.example. CNAME x.example.":       "alias",
+		"host.example. CH TXT x":               "class must be IN",
+		"host.example. A":                      "data behind the type is missing",
+		"host.example. 300 MX":                 "data behind the type is missing",
+		"host.example. 300 TXT":                "data behind the type is missing",
+		"host.example. 300 OPT":                "only for queries",
+		"$GENERATE 1-2 h$ A 192.0.2.$":         "more than one record",
+		"a. A 192.0.2.1\nb. A 192.0.2.2":       "more than one record",
+		"$INCLUDE /etc/hosts":                  "zone file format",
+		"host.example. 2147483648 A 192.0.2.1": "TTL is above",
 	} {
 		if err := (LocalData{}).Add(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", line, err, want)

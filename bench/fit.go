@@ -46,5 +46,5 @@ func FittingBudget(m *Mix, n int, now uint32) (int64, error) {
 	defer l.Close()
 	m.Feed(l, 0, n, now)
 	st, _ := ArenaStats(l)
-	return int64(float64(st.Used)*(1+fitSlack)) + cache.MinSize/16, nil
+	return max(cache.MinSize, int64(float64(st.Used)*(1+fitSlack))+cache.MinSize/16), nil
 }

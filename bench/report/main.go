@@ -149,7 +149,13 @@ func command() string {
 	return strings.Join(args, " ")
 }
 
+// quiet keeps progress from being told.
+var quiet bool
+
 func progress(format string, args ...any) {
+	if quiet {
+		return
+	}
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 

@@ -308,7 +308,7 @@ func TestCommandLine(t *testing.T) {
 // The command line is what others script against.
 func TestEveryFlagIsThere(t *testing.T) {
 	want := "listen root-hints trust-anchor dnssec qname-minimisation allow allow-snoop cache-size threads " +
-		"metrics log-level validation-time clock-file"
+		"metrics log-level validation-time clock-file control"
 	var got []string
 	for _, s := range settings {
 		if s.flag {

@@ -53,6 +53,7 @@ type daemon struct {
 	web         *http.Server
 	controls    net.Listener // nil where off
 	commands    *http.Server
+	supervisor  *supervisor
 	started     time.Time
 	controlling sync.RWMutex // held for reading by a command
 	stopped     bool         // guarded by controlling
@@ -99,7 +100,13 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		return nil, err
 	}
 	d.resolver = resolver.NewSwitch(first)
+	packets, listeners, err := inherited()
+	if err != nil {
+		d.close()
+		return nil, err
+	}
 	d.server, err = serve.New(serve.Config{
+		PacketConns: packets, Listeners: listeners,
 		Listen: c.Listen, Workers: threads(c), MaxInflight: c.MaxInflight, UDPSize: int(c.EDNSSize),
 		MaxTCP: c.MaxTCP, MaxTCPPerClient: c.MaxTCPPerClient,
 	}, d.resolver)
@@ -190,12 +197,14 @@ func (d *daemon) serve(ctx context.Context) error {
 	served := make(chan error, 1)
 	wait.Go(func() { served <- d.server.Serve(context.WithoutCancel(ctx)) })
 	d.ready.Store(true)
+	d.supervisor.tell("READY=1")
 	d.log.Info("ready", "listen", fmt.Sprint(d.server.Addrs()), "version", versionNumber())
 	d.logBuffers()
 	var err error
 	select {
 	case <-ctx.Done():
 		d.log.Info("stopping")
+		d.supervisor.tell("STOPPING=1")
 		d.ready.Store(false)
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer cancel()
@@ -252,6 +261,14 @@ func (d *daemon) close() {
 	}
 }
 
+// alive says whether the parts that all queries go through answer: the locks of flights and of the cache
+// can be had.
+func (d *daemon) alive() bool {
+	d.resolver.Current().Stats()
+	d.cache.Stats()
+	return d.ready.Load()
+}
+
 // addr is the first address that queries are taken on.
 func (d *daemon) addr() netip.AddrPort { return d.server.Addrs()[0] }
 
@@ -274,7 +291,9 @@ func runDaemon(ctx context.Context, c *Config, configure func() (*Config, error)
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	defer cancel()
+	d.supervisor = newSupervisor()
 	wait.Go(func() { d.reloadOn(ctx, hangups) })
+	wait.Go(func() { d.supervisor.watch(ctx, d.alive) })
 	return d.serve(ctx)
 }
 

@@ -16,6 +16,7 @@
 //	reload.go    a changed configuration, without a query or the cache lost
 //	control.go   the control socket, commands.go and explain.go what it offers; ctl.go its client
 //	cachefile.go the cache on disk, for a restart
+//	supervise.go sockets handed over, readiness and signs of life for systemd; dist/ has its files
 //	records.go   records in presentation format
 //	metrics.go   counters of all packages for Prometheus, and nothing else of it
 //	labcmd.go    bonsai lab

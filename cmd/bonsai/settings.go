@@ -117,7 +117,7 @@ var settings = []setting{
 
 	{key: "cache-file", value: "FILE", set: setCacheFile,
 		help: "where the cache is kept over a restart; default off"},
-	{key: "control", value: "PATH", set: setControl,
+	{key: "control", value: "PATH", flag: true, set: setControl,
 		help: "the Unix socket that bonsai ctl talks to; default off"},
 	{key: "hosts-files", value: "FILE", list: true, set: setHosts,
 		help: "hosts files, whose names and addresses are answered here; default none"},

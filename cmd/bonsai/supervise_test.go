@@ -1,0 +1,212 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// systemd's protocol, with this test as systemd: sockets handed over, readiness, signs of life, stopping.
+func TestSupervised(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("systemd is Linux's")
+	}
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packets.Close()
+	stream, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	// A query that comes before bonsai does waits in the socket.
+	early, err := net.Dial("udp", packets.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	m := new(dns.Msg)
+	m.SetQuestion("localhost.", dns.TypeA)
+	packed, _ := m.Pack()
+	if _, err := early.Write(packed); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(socketPath(t)), "notify")
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer notify.Close()
+	udp, err := packets.(*net.UDPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, err := stream.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell's process becomes bonsai's, so that LISTEN_PID is right.
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "--root-hints", silentHints(t))
+	cmd.Env = append(os.Environ(), asBonsai+"=1", "LISTEN_FDS=2", "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=100000")
+	cmd.ExtraFiles = []*os.File{udp, tcp}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	udp.Close()
+	tcp.Close()
+	await := func(state string) {
+		t.Helper()
+		buf := make([]byte, 256)
+		notify.SetReadDeadline(time.Now().Add(30 * time.Second))
+		for {
+			n, err := notify.Read(buf)
+			if err != nil {
+				t.Fatalf("no %s: %v", state, err)
+			}
+			if string(buf[:n]) == state {
+				return
+			}
+		}
+	}
+	await("READY=1")
+	await("WATCHDOG=1")
+	buf := make([]byte, 512)
+	early.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := early.Read(buf); err != nil || n < 12 {
+		t.Errorf("the early query: %d bytes, %v", n, err)
+	}
+	for network, addr := range map[string]net.Addr{"udp": packets.LocalAddr(), "tcp": stream.Addr()} {
+		if got := query(t, netip.MustParseAddrPort(addr.String()), network, "localhost.", dns.TypeA, nil); len(got.Answer) != 1 {
+			t.Errorf("over %s: %v", network, got)
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	await("STOPPING=1")
+}
+
+// distMetric finds metrics in a file of dist.
+var distMetric = regexp.MustCompile(`\b(?:bonsai|process)_[a-z0-9_]+[a-z]`)
+
+// Alerts and dashboard name metrics that there are, and promtool has nothing against the rules.
+func TestDist(t *testing.T) {
+	d := start(t, nil)
+	query(t, d.addr(), "udp", "www.bogus.lab.", dns.TypeA, nil)
+	_, page := get(t, d, metricsPath)
+	for _, name := range []string{"alerts.yaml", "dashboard.json"} {
+		content, err := os.ReadFile(filepath.Join("dist", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := distMetric.FindAllString(string(content), -1)
+		if len(named) < 7 {
+			t.Errorf("%s names only %v", name, named)
+		}
+		for _, metric := range named {
+			if base := strings.TrimSuffix(metric, "_bucket"); !strings.Contains(page, "# TYPE "+base+" ") {
+				t.Errorf("%s names %s, which is no metric", name, metric)
+			}
+		}
+	}
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not here")
+	}
+	if out, err := exec.Command(tool, "test", "rules", filepath.Join("dist", "alerts_test.yaml")).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// dashboardQueries are the queries of all panels, with Grafana's variables as it would fill them in.
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("dist", "dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(content, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			queries = append(queries, strings.NewReplacer("$instance", ".*", "$__rate_interval", "30s").Replace(target.Expr))
+		}
+	}
+	return queries
+}
+
+// A real Prometheus scrapes a running daemon, and every query of the dashboard has a result.
+func TestDashboardOnPrometheus(t *testing.T) {
+	tool, err := exec.LookPath("prometheus")
+	if err != nil || testing.Short() {
+		t.Skip("prometheus is not here, or the run is to be short")
+	}
+	d := start(t, nil)
+	dir := t.TempDir()
+	config := write(t, "prometheus.yaml", fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: bonsai, static_configs: [{targets: ['%s']}]}]\n", d.metrics.Addr()))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := free.Addr().String()
+	free.Close()
+	cmd := exec.Command(tool, "--config.file="+config, "--storage.tsdb.path="+dir, "--web.listen-address="+at, "--log.level=warn")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	queries := dashboardQueries(t)
+	if len(queries) < 15 {
+		t.Fatalf("only %d queries", len(queries))
+	}
+	missing := queries
+	for try := 0; len(missing) > 0; try++ {
+		if try == 120 {
+			t.Fatalf("without a result: %q", missing)
+		}
+		for _, name := range []string{"www.ecdsa.lab.", "www.bogus.lab.", fmt.Sprintf("n%d.bench.", try)} {
+			query(t, d.addr(), "udp", name, dns.TypeA, nil)
+		}
+		time.Sleep(500 * time.Millisecond)
+		var still []string
+		for _, q := range missing {
+			if !hasResult(at, q) {
+				still = append(still, q)
+			}
+		}
+		missing = still
+	}
+}
+
+func hasResult(at, q string) bool {
+	r, err := http.Get("http://" + at + "/api/v1/query?query=" + url.QueryEscape(q))
+	if err != nil {
+		return false
+	}
+	defer r.Body.Close()
+	var got struct {
+		Status string
+		Data   struct{ Result []any }
+	}
+	return json.NewDecoder(r.Body).Decode(&got) == nil && got.Status == "success" && len(got.Data.Result) > 0
+}

@@ -348,3 +348,17 @@ func BenchmarkHit(b *testing.B) {
 		w.Hit(batch, results)
 	}
 }
+
+// TestClosed: what comes after Close begins nothing that nobody waits for, and still gets an answer.
+func TestClosed(t *testing.T) {
+	r := newTestResolver(t, nil)
+	w := r.NewWorker()
+	r.put(t, answerA("old.example", 10, wire.Insecure), testNow-100)
+	r.Close()
+	if r.begin(func() { t.Error("begun") }) {
+		t.Error("a closed Resolver begins something")
+	}
+	if got := askHandler(t, r, w, msg("old.example.", dns.TypeA)); got == nil || len(got.Answer) != 2 {
+		t.Errorf("got %v, want the stale answer", got)
+	}
+}

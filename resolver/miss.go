@@ -145,7 +145,7 @@ func (r *Resolver) resolveWithin(ctx context.Context, q *wire.Query, patience ti
 	done := make(chan outcome, 1)
 	own := &wire.Query{}
 	own.Parse(append([]byte(nil), q.Bytes...))
-	r.wait.Go(func() {
+	begun := r.begin(func() {
 		defer func() {
 			if fault := recover(); fault != nil {
 				r.stats.panics.Add(1)
@@ -156,6 +156,9 @@ func (r *Resolver) resolveWithin(ctx context.Context, q *wire.Query, patience ti
 		res, err := r.resolveFor(r.ctx, own, missing{})
 		done <- outcome{res, err}
 	})
+	if !begun {
+		return nil, context.Canceled
+	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

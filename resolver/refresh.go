@@ -97,7 +97,7 @@ func (r *Resolver) refresher() {
 			case <-r.ctx.Done():
 				return
 			}
-			r.wait.Go(func() {
+			r.wait.Go(func() { // while this one runs Close still waits
 				defer func() { <-slots }()
 				defer r.survive()
 				if f.cut {

@@ -78,9 +78,10 @@ type Resolver struct {
 	frozen    atomic.Uint64 // the epoch from when it was succeeded, plus one; 0: it was not
 	retired   chan struct{} // closed when it was succeeded
 
-	ctx    context.Context // of all resolutions; done when the Resolver is closed
-	cancel context.CancelFunc
-	wait   sync.WaitGroup
+	ctx     context.Context // of all resolutions; done when the Resolver is closed
+	cancel  context.CancelFunc
+	wait    sync.WaitGroup
+	closing sync.RWMutex // held while wait grows or the end begins
 }
 
 func (c *Config) defaults() {
@@ -171,8 +172,21 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 
 // Close cancels every resolution and returns when all have ended.
 func (r *Resolver) Close() {
+	r.closing.Lock()
 	r.cancel()
+	r.closing.Unlock()
 	r.wait.Wait()
+}
+
+// begin runs f in a goroutine that Close waits for; false where the Resolver is closed already.
+func (r *Resolver) begin(f func()) bool {
+	r.closing.RLock()
+	defer r.closing.RUnlock()
+	if r.ctx.Err() != nil {
+		return false
+	}
+	r.wait.Go(f)
+	return true
 }
 
 // Exchange returns the client side towards servers, for its counters.

@@ -97,7 +97,9 @@ func (s *shard) write(off uint32, e entry.Entry) {
 	off += uint32(len(prefix))
 	put(s.mem, off, e)
 	if invariants {
-		put(s.mem, off+uint32(len(e)), binary.LittleEndian.AppendUint32(nil, sum(e)))
+		var check [4]byte
+		binary.LittleEndian.PutUint32(check[:], sum(e))
+		put(s.mem, off+uint32(len(e)), check[:])
 	}
 }
 

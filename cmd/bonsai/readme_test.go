@@ -67,6 +67,7 @@ func TestReadmeQueries(t *testing.T) {
 		var out bytes.Buffer
 		(&command{name: ""}).usage(&out)
 		(&command{name: "lab"}).usage(&out)
+		(&command{name: "ctl"}).usage(&out)
 		if !strings.Contains(out.String(), "--"+flag[1]) {
 			t.Errorf("README names --%s, which is no flag", flag[1])
 		}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"testing/synctest"
+
+	"github.com/miekg/dns"
 
 	"bonsai/wire"
 )
@@ -109,6 +112,38 @@ func FuzzResponse(f *testing.F) {
 					_, _ = r.RRsets(section)
 				}
 			}
+		}
+	})
+}
+
+// TestLetterCaseStaysHere: names of a response that point to its question have the letters that were asked for,
+// and not those that were drawn for the server.
+func TestLetterCaseStaysHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNet(t)
+		alias := func(m *dns.Msg) {
+			question := m.Question[0].Name
+			m.Compress = true
+			m.Answer = []dns.RR{&dns.CNAME{
+				Hdr:    dns.RR_Header{Name: question, Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: 60},
+				Target: "other." + question,
+			}}
+		}
+		n.add("192.0.2.53", &fakeServer{udp: reply(alias), tcp: reply(alias)})
+		const name = "a-name-with-many-letters.example."
+		r := mustDo(t, n.client(Config{}), ask("192.0.2.53", name))
+		if len(r.Bytes) > 100 {
+			t.Fatalf("%d bytes: not compressed", len(r.Bytes))
+		}
+		sets, err := r.RRsets(wire.Answer)
+		if err != nil || len(sets) != 1 {
+			t.Fatal(sets, err)
+		}
+		if got := sets[0].Owner.String(); got != name {
+			t.Errorf("owner %s", got)
+		}
+		if got := wire.Name(sets[0].RDATA[0]).String(); got != "other."+name {
+			t.Errorf("target %s", got)
 		}
 	})
 }

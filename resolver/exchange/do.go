@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -247,6 +248,11 @@ func (x *exchange) judge(msg []byte, rtt time.Duration) (*Reply, verdict, error)
 			return nil, giveUp, x.fail(ErrMalformed, errTruncated)
 		}
 		return nil, tryTCP, x.fail(ErrMalformed, errTruncated)
+	}
+	if binary.BigEndian.Uint16(msg[4:]) == 1 {
+		// The letter case that was drawn is between us and the server, but owners and targets may be
+		// pointers to the question (RFC 1035 §4.1.4).
+		copy(msg[wire.HeaderSize:], x.a.Name)
 	}
 	r := x.c.replies.Get().(*Reply)
 	r.Server, r.RTT, r.TCP, r.EDNS = x.a.Server, rtt, x.tcp, x.edns

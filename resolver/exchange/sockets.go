@@ -3,6 +3,7 @@ package exchange
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -288,9 +289,23 @@ func (x *exchange) receive(k *socket, timeout time.Duration) (int, error) {
 func (x *exchange) readNew(k *socket) (n int, err error) {
 	for range 1 + copiesPassedOver {
 		n, err = k.conn.Read(x.buf)
-		if err != nil || k.last == nil || !bytes.Equal(x.buf[:n], k.last) {
+		if err != nil || k.last == nil || !isCopy(x.buf[:n], k.last) {
 			break
 		}
 	}
 	return n, err
+}
+
+// isCopy says whether a packet is the response that was believed last, in which the letter case that was
+// drawn for its question is not kept.
+func isCopy(packet, last []byte) bool {
+	if len(packet) != len(last) {
+		return false
+	}
+	end := wire.HeaderSize
+	if binary.BigEndian.Uint16(last[4:]) == 1 {
+		end = questionEnd(last) - 4 // its name's
+	}
+	return bytes.Equal(packet[:wire.HeaderSize], last[:wire.HeaderSize]) &&
+		wire.EqualFold(packet[wire.HeaderSize:end], last[wire.HeaderSize:end]) && bytes.Equal(packet[end:], last[end:])
 }

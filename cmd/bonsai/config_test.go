@@ -290,7 +290,9 @@ func TestCommandLine(t *testing.T) {
 		{"--ipv6 off", "key of the configuration file"},
 		{"-x", "flags begin with --"},
 		{"--listen", "flag needs an argument: --listen"},
-		{"lab --root-hints x", "key of the configuration file"},
+		{"lab --root-hints x", "no flag of bonsai lab"},
+		{"lab --ipv6 off", "key of the configuration file"},
+		{"check x.yaml", "write bonsai check --config x.yaml"},
 		{"--listen 127.0.0.1:53 127.0.0.1:54", `"127.0.0.1:54" is neither a flag nor`},
 	}
 	for _, c := range cases {

@@ -25,7 +25,10 @@ func runCtl(ctx context.Context, c *command, out io.Writer) error {
 		for _, known := range controlCommands {
 			all = append(all, known.name)
 		}
-		return unknown("control command", "", c.args[0], all)
+		if near := nearest(c.args[0], all); near != "" {
+			return unknown("control command", "", c.args[0], all)
+		}
+		return fmt.Errorf("there is no control command %s; bonsai ctl --help lists them", c.args[0])
 	}
 	path, err := c.controlPath()
 	if err != nil {

@@ -53,7 +53,7 @@ func parseCommand(args []string) (*command, error) {
 	}
 	fs := c.flagSet()
 	if err := fs.Parse(args); err != nil {
-		return nil, explain(err, fs)
+		return nil, explain(err, fs, c.name)
 	}
 	if c.args = fs.Args(); c.name == "ctl" {
 		if c.binary && len(c.args) == 1 && c.args[0] == "dump" {
@@ -62,6 +62,9 @@ func parseCommand(args []string) (*command, error) {
 		return c, nil
 	}
 	if rest := fs.Args(); len(rest) > 0 {
+		if c.name == "check" && c.config == "" {
+			return nil, fmt.Errorf("%q is neither a flag nor a flag's value; write bonsai check --config %s", rest[0], rest[0])
+		}
 		return nil, fmt.Errorf("%q is neither a flag nor a flag's value; bonsai --help lists the flags", rest[0])
 	}
 	fs.Visit(func(f *pflag.Flag) {
@@ -82,7 +85,11 @@ func (c *command) flagSet() *pflag.FlagSet {
 	has := commands[c.name]
 	for i := range settings {
 		if s := &settings[i]; has(s) {
-			fs.Var(&texts{list: nil, many: s.list, kind: s.value}, s.key, s.help)
+			help := s.help
+			if c.name == "lab" && s.key == "listen" {
+				help = "take queries there, over UDP and TCP; repeatable; default 127.0.0.1:5300"
+			}
+			fs.Var(&texts{list: nil, many: s.list, kind: s.value}, s.key, help)
 		}
 	}
 	if c.name == "lab" {
@@ -119,8 +126,8 @@ func (t *texts) Set(s string) error {
 	return nil
 }
 
-// explain adds to an unknown flag what may have been meant.
-func explain(err error, fs *pflag.FlagSet) error {
+// explain adds to an unknown flag of a command what may have been meant.
+func explain(err error, fs *pflag.FlagSet, command string) error {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
 		return err
@@ -131,8 +138,11 @@ func explain(err error, fs *pflag.FlagSet) error {
 	if missing.GetSpecifiedShortnames() != "" {
 		return fmt.Errorf("there is no flag -%s; flags begin with --, and bonsai --help lists them", name)
 	}
-	if findSetting(name) != nil {
+	if findSetting(name) != nil && !commands["check"](findSetting(name)) {
 		return fmt.Errorf("--%s is no flag here, but a key of the configuration file", name)
+	}
+	if findSetting(name) != nil {
+		return fmt.Errorf("--%s is no flag of bonsai %s; bonsai %s --help lists those", name, command, command)
 	}
 	return unknown("flag", "--", name, names)
 }

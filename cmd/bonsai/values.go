@@ -31,6 +31,8 @@ func addrPort(s string) (netip.AddrPort, error) {
 		right = netip.AddrPortFrom(addr, 53).String()
 	} else if port, ok := strings.CutPrefix(s, ":"); ok && isNumber(port) {
 		right = "0.0.0.0:" + port + " or [::]:" + port
+	} else if isNumber(s) {
+		right = "127.0.0.1:" + s + " or [::1]:" + s
 	}
 	return ap, fmt.Errorf("%q is not an address with a port; write it as %s", s, right)
 }

@@ -218,8 +218,8 @@ func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c
 			return c, nil
 		}
 		fail = f
-		if status != wire.Bogus {
-			break
+		if status != wire.Bogus || f.local {
+			break // no other server's response is any better
 		}
 		avoid = append(avoid, res.Server)
 	}
@@ -257,6 +257,7 @@ func (t *tree) judge(ctx context.Context, res *iterate.Result) (validate.Verdict
 	f := newFailure(verdict.EDE.Code, verdict.EDE.Text)
 	f.server = res.Server
 	// Signatures of the root that are all out of their time tell of our clock, not of the data.
+	f.clock = verdict.Clock
 	f.local = verdict.Clock != validate.ClockRight
 	return verdict, f
 }

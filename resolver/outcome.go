@@ -9,6 +9,7 @@ import (
 	"bonsai/cache/entry"
 	"bonsai/resolver/exchange"
 	"bonsai/resolver/iterate"
+	"bonsai/resolver/validate"
 	"bonsai/wire"
 )
 
@@ -21,6 +22,7 @@ type failure struct {
 	life   uint32         // seconds that it is remembered
 	budget bool           // it was made by the limits of one client query, not by the name
 	local  bool           // it was made by us: overload or shutdown; not remembered at all
+	clock  validate.Clock // other than right where our own clock is to blame
 	loop   []wire.RRset   // aliases that lead to one another, for the answer section
 }
 

@@ -152,7 +152,7 @@ func (t *tree) Fetch(ctx context.Context, name wire.Name, rt wire.Type) (*valida
 		// What did not validate is no error here: it is bogus, and why is the answer's reason too.
 		f := &validate.Fetched{Verdict: validate.Verdict{Status: wire.Bogus}}
 		f.QName, f.QType = q.name, rt
-		f.EDE = wire.EDE{Code: res.failure.code, Text: res.failure.text}
+		f.EDE, f.Clock = wire.EDE{Code: res.failure.code, Text: res.failure.text}, res.failure.clock
 		return f, nil
 	case res.failure != nil:
 		return nil, res.failure

@@ -42,7 +42,8 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: not timed: %+v %+v", r.name, r.churn, r.find)
 		}
 	}
-	if first.churn.Allocs < 3 || arena.churn.Allocs > 0.1 {
+	// The race detector lets pools forget, so that what takes its buffers from one allocates.
+	if !raceEnabled && (first.churn.Allocs < 3 || arena.churn.Allocs > 0.1) {
 		t.Errorf("allocations an insert: growable %.2f, arena %.2f", first.churn.Allocs, arena.churn.Allocs)
 	}
 	if text := m.table(s) + tableOfTargets(m.targets()); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -259,40 +260,40 @@ type remembered struct {
 // recent is a ring of the last resolutions for clients and of refreshes.
 type recent struct {
 	mu   sync.Mutex
-	ring []*remembered
+	ring []remembered // their events lie in memory that is used again
 	next int
 }
 
-func (r *recent) init(size int) { r.ring = make([]*remembered, size) }
+func (r *recent) init(size int) { r.ring = make([]remembered, size) }
 
 // add remembers how a flight went. Resolutions that asked nobody are left out: their answer was put
 // together from others'.
 func (r *recent) add(fl *flight, trace *iterate.Trace, res *result, took time.Duration) {
-	events, lost := trace.Events()
-	if len(r.ring) == 0 || len(events) == 0 {
+	if len(r.ring) == 0 || trace.Len() == 0 {
 		return
 	}
-	if extra := len(events) - maxKeptEvents; extra > 0 {
-		events, lost = append([]iterate.Event(nil), events[:maxKeptEvents]...), lost+extra
-	}
-	m := &remembered{question: fl.question, ended: time.Now(), took: took, events: events, lost: lost}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := &r.ring[r.next]
+	r.next = (r.next + 1) % len(r.ring)
+	clear(m.events)
+	m.events, m.lost = trace.AppendEvents(m.events[:0], maxKeptEvents)
+	m.question, m.ended, m.took, m.failure = fl.question, time.Now(), took, ""
 	if res != nil && res.failure != nil {
 		m.failure = res.failure.text
 	}
-	r.mu.Lock()
-	r.ring[r.next] = m
-	r.next = (r.next + 1) % len(r.ring)
-	r.mu.Unlock()
 }
 
-// find returns the last resolution of a question, or nil.
+// find returns a copy of the last resolution of a question, or nil.
 func (r *recent) find(q question) *remembered {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.ring {
-		m := r.ring[(r.next-1-i+2*len(r.ring))%len(r.ring)]
-		if m != nil && m.question == q {
-			return m
+		m := &r.ring[(r.next-1-i+2*len(r.ring))%len(r.ring)]
+		if m.question == q {
+			found := *m
+			found.events = slices.Clone(m.events)
+			return &found
 		}
 	}
 	return nil

@@ -26,7 +26,8 @@ type tree struct {
 	refresh bool           // data about to expire does not count as cached
 	anew    bool           // nothing that is cached counts
 
-	patience patience // of the client
+	path     *iterate.Trace // what trace is unless somebody wants to know more
+	patience patience       // of the client
 	missing  missing
 }
 
@@ -52,7 +53,11 @@ func (r *Resolver) newTree() *tree {
 	t.r = r
 	t.budget.Begin(r.config.Iterate.Limits)
 	if r.config.Recent > 0 {
-		t.trace = iterate.NewTrace()
+		if t.path == nil {
+			t.path = new(iterate.Trace)
+		}
+		t.path.Restart()
+		t.trace = t.path
 	}
 	return t
 }
@@ -60,7 +65,7 @@ func (r *Resolver) newTree() *tree {
 // end gives back a client's tree.
 func (t *tree) end() {
 	if !t.patience.end() {
-		*t = tree{}
+		*t = tree{path: t.path}
 		trees.Put(t)
 	}
 }

@@ -109,7 +109,7 @@ func (it *Iterator) start(ctx context.Context, t *Task, name wire.Name, qt wire.
 
 // end gives a resolution back. What it made, result, failure and cuts, is no part of it.
 func (it *Iterator) end(r *resolution) {
-	*r = resolution{pool: r.pool.emptied()}
+	*r = resolution{pool: r.pool.emptied(), traced: r.traced}
 	it.ended.Put(r)
 }
 

@@ -45,6 +45,7 @@ type resolution struct {
 	pool   pool // of the cut's servers
 	server netip.AddrPort
 	query  exchange.Ask
+	traced func(exchange.Event) // nil until it is needed
 	reply  *exchange.Reply
 	said   said
 
@@ -205,8 +206,10 @@ func (r *resolution) send(cut *zonecut.Cut, server netip.AddrPort, q question, r
 		Retry: retry, Since: r.task.Budget.begin, Budget: r.task.Budget,
 	}
 	if r.task.Trace != nil {
-		trace, depth := r.task.Trace, r.task.Depth
-		r.query.Trace = func(e exchange.Event) { trace.exchanged(depth, cut.Zone, &e) }
+		if r.traced == nil {
+			r.traced = func(e exchange.Event) { r.task.Trace.exchanged(r.task.Depth, r.query.Zone, &e) }
+		}
+		r.query.Trace = r.traced
 	}
 	return r.config.Exchange.Do(r.ctx, &r.query)
 }

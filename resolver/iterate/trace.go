@@ -37,6 +37,14 @@ type Trace struct {
 // NewTrace returns an empty trace that begins now.
 func NewTrace() *Trace { return &Trace{begin: time.Now()} }
 
+// Restart makes a trace empty, to begin now. It keeps the memory.
+func (t *Trace) Restart() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.events)
+	t.begin, t.events, t.lost = time.Now(), t.events[:0], 0
+}
+
 // Add keeps an event.
 func (t *Trace) Add(e Event) {
 	if t == nil {
@@ -53,13 +61,27 @@ func (t *Trace) Add(e Event) {
 }
 
 // Events returns what was kept, and how many events were not.
-func (t *Trace) Events() (events []Event, lost int) {
+func (t *Trace) Events() (events []Event, lost int) { return t.AppendEvents(nil, maxEvents) }
+
+// Len returns how many events were kept.
+func (t *Trace) Len() int {
 	if t == nil {
-		return nil, 0
+		return 0
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]Event(nil), t.events...), t.lost
+	return len(t.events)
+}
+
+// AppendEvents appends what was kept, at most so many events, and says how many more there were.
+func (t *Trace) AppendEvents(to []Event, most int) (events []Event, lost int) {
+	if t == nil {
+		return to, 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := min(len(t.events), most)
+	return append(to, t.events[:n]...), t.lost + len(t.events) - n
 }
 
 // exchanged keeps an exchange of packets.

@@ -153,7 +153,7 @@ func (t *tree) conclude(c *chain, epoch uint64) *result {
 		}
 	}
 	if len(c.links) > 1 && whole.Lifetime > 0 && c.question.t != wire.TypeANY && !c.synthetic() {
-		r.storePacked(&whole.Content, packed, now, epoch)
+		r.storePacked(&whole.Content, packed, now, epoch, &missing{})
 	}
 	return &result{content: whole, packed: packed}
 }
@@ -168,7 +168,7 @@ func (t *tree) fail(c *chain, now uint32, epoch uint64) *result {
 		if packed, err := entry.Pack(nil, &raw.Content, now); err == nil {
 			res.raw = packed
 			if raw.Lifetime > 0 && c.question.t != wire.TypeANY {
-				r.storePacked(&raw.Content, packed, now, epoch)
+				r.storePacked(&raw.Content, packed, now, epoch, &missing{})
 			}
 		}
 	}

@@ -92,25 +92,46 @@ func coldQuery(buf []byte, i int) []byte {
 	return wire.AppendQuery(buf[:0], uint16(i), wire.FlagRD, q, wire.TypeA, 0, nil)
 }
 
-// cold resolves one cold name as the front end would.
-func cold(t testing.TB, r *Resolver, x *serve.Exchange, i int) {
-	x.Query = coldQuery(x.Query, i)
-	x.Response = x.Response[:0]
-	r.Miss(context.Background(), x)
-	if len(x.Response) < wire.HeaderSize || x.Response[7] != 1 || x.Response[3]&0xF != 0 {
-		t.Fatalf("name %d: response %x", i, x.Response)
+// coldClient asks for one cold name after the other as the front end would.
+type coldClient struct {
+	t       testing.TB
+	r       *Resolver
+	w       serve.Worker
+	batch   [1]serve.Exchange
+	results [1]serve.Result
+	i       int
+}
+
+func newColdClient(t testing.TB) *coldClient {
+	r := newColdResolver(t)
+	c := &coldClient{t: t, r: r, w: r.NewWorker()}
+	c.batch[0] = serve.Exchange{Client: client4, Response: make([]byte, 0, 1232), Query: make([]byte, 0, 512)}
+	for range 2 * coldRecent {
+		c.next()
 	}
+	return c
+}
+
+func (c *coldClient) next() {
+	x := &c.batch[0]
+	x.Query = coldQuery(x.Query, c.i)
+	x.Response = x.Response[:0]
+	if c.w.Hit(c.batch[:], c.results[:]); c.results[0] != serve.Missed {
+		c.t.Fatalf("name %d is in the cache", c.i)
+	}
+	x.Response = x.Response[:0]
+	c.r.Miss(context.Background(), x)
+	if len(x.Response) < wire.HeaderSize || x.Response[7] != 1 || x.Response[3]&0xF != 0 {
+		c.t.Fatalf("name %d: response %x", c.i, x.Response)
+	}
+	c.i++
 }
 
 func BenchmarkCold(b *testing.B) {
-	r := newColdResolver(b)
-	x := &serve.Exchange{Client: client4, Response: make([]byte, 0, 1232), Query: make([]byte, 0, 512)}
-	cold(b, r, x, 0)
+	c := newColdClient(b)
 	b.ReportAllocs()
-	i := 1
 	for b.Loop() {
-		cold(b, r, x, i)
-		i++
+		c.next()
 	}
 }
 
@@ -120,14 +141,7 @@ func TestColdAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	r := newColdResolver(t)
-	x := &serve.Exchange{Client: client4, Response: make([]byte, 0, 1232), Query: make([]byte, 0, 512)}
-	i := 0
-	next := func() { cold(t, r, x, i); i++ }
-	for range 2 * coldRecent {
-		next()
-	}
-	if n := testing.AllocsPerRun(500, next); n > 12 {
+	if n := testing.AllocsPerRun(500, newColdClient(t).next); n > 12 {
 		t.Errorf("%v allocations", n)
 	}
 }

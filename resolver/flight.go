@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"bonsai/cache/entry"
 	"bonsai/wire"
@@ -38,9 +37,8 @@ type flight struct {
 
 // flights holds the resolutions under way, one for each question.
 type flights struct {
-	mu    sync.Mutex
-	all   map[question]*flight
-	ended atomic.Uint64 // flights, so far
+	mu  sync.Mutex
+	all map[question]*flight
 }
 
 // errCircle says that joining a flight would close a circle of waiting.
@@ -96,7 +94,6 @@ func (f *flights) finish(fl *flight, r *result) {
 	f.mu.Lock()
 	delete(f.all, fl.question)
 	f.mu.Unlock()
-	f.ended.Add(1)
 	fl.result = r
 	if fl.done != nil {
 		close(fl.done)

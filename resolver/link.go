@@ -213,7 +213,7 @@ func (t *tree) fromServers(ctx context.Context, name wire.Name, rt wire.Type) (c
 		}
 		if f == nil {
 			t.learn(res, now, epoch)
-			r.store(c, now, epoch)
+			r.store(c, now, epoch, &t.missing)
 			r.storeDNAME(c, now, epoch)
 			return c, nil
 		}

@@ -91,7 +91,11 @@ func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, no
 	defer scratch.Put(found)
 	defer scratch.Put(other)
 	q := &c.query
-	gone.ended = r.flights.ended.Load()
+	gone.seen = r.writes.of(key.QName()).Load()
+	if x.Absent && x.Seen == gone.seen && !q.Has(wire.FlagCD) && !r.hasAlias(key, now, *found) {
+		gone.question.t = q.QType
+		return nil, gone, false
+	}
 	e, how := r.find(q, key, now, *found, *other)
 	switch {
 	case how != lookupMiss:

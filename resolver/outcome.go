@@ -120,7 +120,10 @@ func (r *Resolver) keepFailure(q question, f *failure, now uint32, epoch uint64)
 	}
 	scratch.Put(buf)
 	key = cache.MakeKey(entry.KindFailure, 0, q.name, q.t)
+	count := r.writes.of(q.name)
+	count.Add(1)
 	r.cache.Store(&key, packFailure(q, &kept, now), now, epoch)
+	count.Add(1)
 }
 
 // cachedFailure returns the failure remembered for a question, unless it is none to who wants what

@@ -73,6 +73,7 @@ type Resolver struct {
 	denials   *denial.Store // nil: off
 	refreshes chan refresh
 	recent    *recent
+	writes    *writes
 	renewing  sync.Map // zones whose delegations are queued for renewal
 	stats     *stats
 	frozen    atomic.Uint64 // the epoch from when it was succeeded, plus one; 0: it was not
@@ -113,7 +114,7 @@ func set[T comparable](field *T, value T) {
 // New assembles a Resolver. It keeps the cache and starts nothing but the refresher; Close ends
 // what runs.
 func New(config Config) (*Resolver, error) {
-	r := &Resolver{exchange: exchange.New(config.Exchange), stats: new(stats), recent: new(recent)}
+	r := &Resolver{exchange: exchange.New(config.Exchange), stats: new(stats), recent: new(recent), writes: newWrites()}
 	r.recent.init(config.Recent)
 	r.cookies.init()
 	return r, r.assemble(config, nil)
@@ -129,6 +130,7 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 		exchange:  r.exchange,
 		stats:     r.stats,
 		recent:    r.recent,
+		writes:    r.writes,
 		cookies:   r.cookies,
 		retired:   make(chan struct{}),
 		now:       config.Now,

@@ -19,8 +19,8 @@ var replaced = [...]wire.Type{
 }
 
 // store packs and keeps one link. What has no lifetime is not kept (RFC 1035 §3.2.1: TTL 0 is for
-// the transaction in progress).
-func (r *Resolver) store(c *link, now uint32, epoch uint64) {
+// the transaction in progress). gone is what was missing under its name.
+func (r *Resolver) store(c *link, now uint32, epoch uint64, gone *missing) {
 	if c.Lifetime == 0 || c.QType == wire.TypeANY {
 		return
 	}
@@ -29,7 +29,7 @@ func (r *Resolver) store(c *link, now uint32, epoch uint64) {
 		return // answered and not cached
 	}
 	c.packed = packed
-	r.storePacked(&c.Content, packed, now, epoch)
+	r.storePacked(&c.Content, packed, now, epoch, gone)
 }
 
 // storeDNAME keeps the DNAME that made an alias under its own name: it redirects all that is below
@@ -41,11 +41,14 @@ func (r *Resolver) storeDNAME(c *link, now uint32, epoch uint64) {
 	d := *c
 	d.QName, d.QType, d.Status = c.Answer[0].Owner.Canonical(), wire.TypeDNAME, c.Answer[0].Status
 	d.Answer, d.Authority, d.Additional = c.Answer[:1:1], nil, nil
-	r.store(&d, now, epoch)
+	r.store(&d, now, epoch, &missing{})
 }
 
 // storePacked keeps an entry and takes away what it contradicts.
-func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32, epoch uint64) {
+func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32, epoch uint64, gone *missing) {
+	count := r.writes.of(c.QName)
+	first := count.Add(1)
+	defer count.Add(1)
 	key := cache.MakeKey(c.Kind, 0, c.QName, c.QType)
 	if !r.cache.Store(&key, packed, now, epoch) {
 		return
@@ -57,6 +60,9 @@ func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32,
 		}
 		r.removeReplaced(c.QName, wire.TypeNone)
 	case entry.KindAnswer:
+		if !hasAlias(c.Answer) && gone.isAlone(c.QName, c.QType, first) && count.Load() == first {
+			return
+		}
 		r.remove(entry.KindFailure, c.QName, c.QType)
 		r.remove(entry.KindDenial, c.QName, wire.TypeNone)
 		switch {

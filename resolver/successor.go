@@ -15,7 +15,7 @@ import (
 // with r's counters and cookies and, where config.Exchange is the same, its memory of servers. What r
 // has under way it ends by its own configuration; Retire keeps it from undoing flushes meanwhile.
 func (r *Resolver) Succeed(config Config) (*Resolver, error) {
-	next := &Resolver{exchange: r.exchange, stats: r.stats, cookies: r.cookies, recent: r.recent}
+	next := &Resolver{exchange: r.exchange, stats: r.stats, cookies: r.cookies, recent: r.recent, writes: r.writes}
 	if !reflect.DeepEqual(r.config.Exchange, config.Exchange) {
 		next.exchange = exchange.New(config.Exchange)
 	}

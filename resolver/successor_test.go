@@ -30,7 +30,7 @@ func TestRetiredDoesNotUndoFlushes(t *testing.T) {
 		c.Lifetime = 60
 		for r, want := range map[*Resolver]bool{old: want, next: true} {
 			next.cache.Remove(keyFor(name))
-			r.store(c, testNow, r.epoch())
+			r.store(c, testNow, r.epoch(), &missing{})
 			if _, kept := next.cache.Lookup(keyFor(name), testNow, next.cache.NewBuf()); kept != want {
 				t.Errorf("%s by the old one %v: kept %v, want %v", name, r == old, kept, want)
 			}

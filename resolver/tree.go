@@ -31,20 +31,6 @@ type tree struct {
 	missing  missing
 }
 
-// missing is what a lookup for the client has just not found, so that it need not be looked for again: an
-// answer to the question, a denial or an alias of its name, a remembered failure. It holds while no
-// flight has ended.
-type missing struct {
-	question question
-	ended    uint64 // flights, before the lookup
-}
-
-// isMissing says whether the cache is known to have nothing under a name for a type.
-func (t *tree) isMissing(name wire.Name, rt wire.Type) bool {
-	m := &t.missing
-	return m.question.t == rt && m.question.name == name && m.ended == t.r.flights.ended.Load()
-}
-
 // trees are those that ended, with nobody left who knows of them.
 var trees = sync.Pool{New: func() any { return new(tree) }}
 
@@ -199,7 +185,7 @@ func (t *tree) grantedDS(ctx context.Context, zone wire.Name) *validate.Fetched 
 	c.Status = verdict.Status
 	c.Answer, c.Authority = response.Answer, response.Authority
 	c.clamp(cut.Expires-min(now, cut.Expires), 0)
-	r.store(c, now, epoch)
+	r.store(c, now, epoch, &missing{})
 	return fetched(c)
 }
 

@@ -92,9 +92,11 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 
 // lookup answers from the cache, or says that it can't.
 func (w *worker) lookup(s *slot, x *serve.Exchange, now uint32) serve.Result {
+	x.Seen = w.r.writes.of(s.key.QName()).Load()
 	e, how := w.r.find(&s.query, &s.key, now, w.found, w.other)
 	w.stats.lookups[how].add(1)
 	if how == lookupMiss {
+		x.Absent = e == nil
 		return serve.Missed
 	}
 	if how == lookupHit && w.r.dueForRefresh(e, now) {

@@ -47,6 +47,9 @@ type Exchange struct {
 	// without framing. Where it goes out empty, nothing is sent. A longer response than there is
 	// room for may be appended, at the price of an allocation.
 	Response []byte
+	// Seen and Absent are what Hit leaves for Miss to know.
+	Seen   uint64
+	Absent bool
 }
 
 // Result is what Worker.Hit made of one query.

@@ -103,12 +103,16 @@ type coldClient struct {
 }
 
 func newColdClient(t testing.TB) *coldClient {
-	r := newColdResolver(t)
-	c := &coldClient{t: t, r: r, w: r.NewWorker()}
-	c.batch[0] = serve.Exchange{Client: client4, Response: make([]byte, 0, 1232), Query: make([]byte, 0, 512)}
+	c := newColdClientOf(t, newColdResolver(t))
 	for range 2 * coldRecent {
 		c.next()
 	}
+	return c
+}
+
+func newColdClientOf(t testing.TB, r *Resolver) *coldClient {
+	c := &coldClient{t: t, r: r, w: r.NewWorker()}
+	c.batch[0] = serve.Exchange{Client: client4, Response: make([]byte, 0, 1232), Query: make([]byte, 0, 512)}
 	return c
 }
 

@@ -131,19 +131,17 @@ func BenchmarkColdSigned(b *testing.B) {
 					c.Validate = &validate.Config{Anchors: []validate.Anchor{zone.anchor}, Now: func() int64 { return testNow }}
 				}
 			})
-			x := &serve.Exchange{Client: client4, Response: make([]byte, 0, 1232), Query: make([]byte, 0, 512)}
-			cold(b, r, x, 0)
+			c := newColdClientOf(b, r)
+			c.next()
 			b.ReportAllocs()
-			i := 1
 			for b.Loop() {
-				if i == signedNames {
+				if c.i == signedNames {
 					b.StopTimer()
 					r.cache.Flush(func(e entry.Entry) bool { return bytes.Contains(e.QName(), []byte("host")) })
-					i = 1
+					c.i = 1
 					b.StartTimer()
 				}
-				cold(b, r, x, i)
-				i++
+				c.next()
 			}
 		})
 	}

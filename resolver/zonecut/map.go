@@ -30,7 +30,7 @@ type Map struct {
 // New returns a Map over a cache.
 func New(config Config) *Map {
 	m := &Map{cache: config.Cache, configured: make(map[wire.Name]*Configured), renew: config.Renew}
-	m.memos.init()
+	m.memos.init(config.Cache.Stats().Capacity)
 	hints := config.Hints
 	if len(hints) == 0 {
 		hints = BuiltinHints()

@@ -48,7 +48,7 @@ func TestMemo(t *testing.T) {
 
 func TestMemoBounded(t *testing.T) {
 	m := newMap(t, Config{})
-	for i := range 4 * memoShards * memoLimit {
+	for i := range 4 * memoShards * m.memos.limit {
 		zone := fmt.Sprintf("z%d.", i)
 		m.grant(zone, ".", start, 100, server("ns."+zone))
 		m.Deepest(wire.MustName(zone), start)
@@ -57,7 +57,7 @@ func TestMemoBounded(t *testing.T) {
 	for i := range m.memos.shards {
 		n += len(m.memos.shards[i].cuts)
 	}
-	if n > memoShards*memoLimit || n < memoShards*memoLimit/2 {
-		t.Errorf("keeps %d cuts, of %d at most", n, memoShards*memoLimit)
+	if n > memoShards*m.memos.limit || n < memoShards*m.memos.limit/2 {
+		t.Errorf("keeps %d cuts, of %d at most", n, memoShards*m.memos.limit)
 	}
 }

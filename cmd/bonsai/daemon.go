@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -35,9 +34,6 @@ const (
 	drainTime = 4 * time.Second
 	// recentResolutions is how many are remembered to be explained, a few KiB each at most.
 	recentResolutions = 512
-	// gcPercent spares a tiny heap the many collections that Go's own 100 would give it: what is
-	// large, the cache, lies outside of the heap.
-	gcPercent = 400
 )
 
 // daemon is a resolver with its front end and metrics.
@@ -274,7 +270,7 @@ func (d *daemon) addr() netip.AddrPort { return d.server.Addrs()[0] }
 
 // runDaemon is the command without a name. configure reads the configuration again.
 func runDaemon(ctx context.Context, c *Config, configure func() (*Config, error), errOut io.Writer) error {
-	tuneCollector()
+	paceCollector()
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
 	d, err := newDaemon(c, nil, newLog(errOut, level))
@@ -295,11 +291,4 @@ func runDaemon(ctx context.Context, c *Config, configure func() (*Config, error)
 	wait.Go(func() { d.reloadOn(ctx, hangups) })
 	wait.Go(func() { d.supervisor.watch(ctx, d.alive) })
 	return d.serve(ctx)
-}
-
-// tuneCollector leaves the collector as it is where the environment has a say in it.
-func tuneCollector() {
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 }

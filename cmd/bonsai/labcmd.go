@@ -36,7 +36,7 @@ func runLab(ctx context.Context, cmd *command, c *Config, out, errOut io.Writer)
 	if err := inLab(c, w); err != nil {
 		return err
 	}
-	tuneCollector()
+	paceCollector()
 	d, err := newDaemon(c, w, newLog(errOut, c.LogLevel))
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bonsai/cache/entry"
+	"bonsai/resolver/serve"
 	"bonsai/wire"
 )
 
@@ -34,7 +35,8 @@ func runStatus(_ context.Context, d *daemon, _ []string) (reply, error) {
 	return reply{Text: text.String(), Data: data}, nil
 }
 
-// runStats tells all counters by the names that the metrics have.
+// runStats tells all counters by the names that the metrics have, and how long queries stayed since the
+// start, in seconds, by quantiles.
 func runStats(_ context.Context, d *daemon, _ []string) (reply, error) {
 	s := d.snapshot()
 	data := map[string]float64{}
@@ -49,6 +51,11 @@ func runStats(_ context.Context, d *daemon, _ []string) (reply, error) {
 			}
 			data[name] = value
 		})
+	}
+	for path, h := range map[string]*serve.Histogram{"hit": &s.serve.HitTime, "miss": &s.serve.MissTime} {
+		for _, q := range [...]float64{0.5, 0.9, 0.99, 0.999} {
+			data[fmt.Sprintf("%s{path=%q,quantile=\"%v\"}", durationName, path, q)] = h.Quantile(q).Seconds()
+		}
 	}
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(data)) {

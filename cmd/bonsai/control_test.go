@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -80,7 +81,10 @@ func TestControlCommands(t *testing.T) {
 		ask(name)
 	}
 	mustCtl(t, path, []string{"version", "cache entries", "INFO"}, "status")
-	mustCtl(t, path, []string{`bonsai_queries_total{transport="udp"} 4`}, "stats")
+	stats := mustCtl(t, path, []string{`bonsai_queries_total{transport="udp"} 4`}, "stats")
+	if !regexp.MustCompile(`(?m)^bonsai_response_duration_seconds\{path="miss",quantile="0.999"\} [0-9.e-]*[1-9]`).MatchString(stats) {
+		t.Errorf("misses took no time in\n%s", stats)
+	}
 	mustCtl(t, path, []string{"lab., for ", "., for ", "192.0.2.", "RTT"}, "lookup", "www.ecdsa.lab")
 	dump := mustCtl(t, path, []string{"; answer www.ecdsa.lab. A NOERROR secure", "203.0.113.80", "RRSIG", "; delegation lab.", "; end"}, "dump")
 	if below := mustCtl(t, path, []string{"www.unsigned.lab."}, "dump", "unsigned.lab"); strings.Contains(below, "ecdsa") || len(below) >= len(dump) {

@@ -181,9 +181,11 @@ var metrics = []metric{
 		plain(func(s *snapshot) uint64 { return s.exchange.TCPFallbacks })},
 }
 
+const durationName = "bonsai_response_duration_seconds"
+
 var (
 	buildInfo = prometheus.NewDesc("bonsai_build_info", "The version that runs; always 1.", []string{"version"}, nil)
-	durations = prometheus.NewDesc("bonsai_response_duration_seconds",
+	durations = prometheus.NewDesc(durationName,
 		"Time from a query to its response, by whether the cache had it.", []string{"path"}, nil)
 	rtts = prometheus.NewDesc("bonsai_upstream_rtt_seconds", "Round-trip time of servers over UDP.", nil, nil)
 )

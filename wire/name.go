@@ -46,18 +46,24 @@ func lower(c byte) byte {
 // ParseName reads presentation format (RFC 1035 §5.1): labels between dots, \DDD and \X escapes,
 // with or without the final dot.
 func ParseName(text string) (Name, error) {
-	if text == "." {
-		return Root, nil
+	buf, err := AppendParsed(make([]byte, 0, len(text)+2), text)
+	return Name(buf), err
+}
+
+// AppendParsed appends what ParseName would return to dst. Where text is no name it returns nothing.
+func AppendParsed[T ~string | ~[]byte](dst []byte, text T) ([]byte, error) {
+	begin, start := len(dst), len(dst)
+	buf := append(dst, 0)
+	if len(text) == 1 && text[0] == '.' {
+		return buf, nil
 	}
-	buf := make([]byte, 1, len(text)+2)
-	start := 0
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
 		case c == '.':
 			n := len(buf) - start - 1
 			if n == 0 || n > MaxLabelLen {
-				return "", ErrName
+				return nil, ErrName
 			}
 			buf[start] = byte(n)
 			start = len(buf)
@@ -66,26 +72,26 @@ func ParseName(text string) (Name, error) {
 		case c == '\\':
 			b, used := parseEscape(text[i+1:])
 			if used == 0 {
-				return "", ErrName
+				return nil, ErrName
 			}
 			c, i = b, i+used
 		}
 		buf = append(buf, c)
 	}
 	if n := len(buf) - start - 1; n > MaxLabelLen {
-		return "", ErrName
+		return nil, ErrName
 	} else if n > 0 {
 		buf[start] = byte(n)
 		buf = append(buf, 0)
 	}
-	if len(buf) > MaxNameLen || len(buf) < 2 {
-		return "", ErrName
+	if n := len(buf) - begin; n > MaxNameLen || n < 2 {
+		return nil, ErrName
 	}
-	return Name(buf), nil
+	return buf, nil
 }
 
 // parseEscape reads what follows a backslash and says how many characters that was, 0 for none.
-func parseEscape(s string) (c byte, used int) {
+func parseEscape[T ~string | ~[]byte](s T) (c byte, used int) {
 	if len(s) >= 3 && isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2]) {
 		n := int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
 		if n > 255 {

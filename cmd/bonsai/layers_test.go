@@ -42,7 +42,7 @@ var confined = map[string][]string{
 	"github.com/miekg/dns": {"bench", "resolver/validate", "resolver/zonecut/hints.go", "resolver/policy/localdata.go", "cmd/bonsai/records.go",
 		"resolver/replay", "resolver/lab"},
 	"github.com/cloudflare/circl/": {"resolver/validate"},
-	"golang.org/x/sys/":            {"cache", "resolver/serve", "resolver/exchange", "cmd/bonsai"},
+	"golang.org/x/sys/":            {"cache", "resolver/policy", "resolver/serve", "resolver/exchange", "cmd/bonsai"},
 	"golang.org/x/net/":            {"resolver/serve"},
 	"gonum.org/v1/plot":            {"bench/report"},
 }

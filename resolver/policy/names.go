@@ -1,171 +1,219 @@
 package policy
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
+	"encoding/binary"
 	"hash/maphash"
-	"io"
 	"math/bits"
-	"net/netip"
-	"slices"
-	"strings"
+	"runtime"
 
 	"bonsai/wire"
 )
 
-// NameSet is a set of names by their 64-bit hashes, at ten to eleven bytes a name: a list of
-// millions fits where their spellings would not. A name that is not in the set is taken for one that
-// is with a chance of its size in 2^64, under a hash seed drawn anew for each set. It is immutable.
+// NameSet is a set of names by their 64-bit hashes, at eight to ten bytes a name: a list of millions
+// fits where their spellings would not. A name that is not in the set is taken for one that is with a
+// chance of its size in 2^64, under a hash seed drawn anew for each set. It is immutable.
+//
+// Most names asked for are in no set, nor is anything above them. What tells of that comes first: it is
+// small, and one look at it decides of most names, for of a name's last two labels most sets know
+// nothing.
+//
+//	labels  one bit for each number of labels that a name of the set has
+//	tops    filter of the last two labels of each name of two or more
+//	slots   open addressing, 6 bytes each, 0 is free
 type NameSet struct {
-	seed  maphash.Seed
-	table []uint64 // open addressing, 0 is free
-	count int
+	seed   maphash.Seed
+	labels labelCounts
+	tops   filter
+	slots  []byte
+	places int
+	count  int
 }
 
-// fill is how much of a table is used, in percent: probes stay short below it.
-const fill = 75
+const (
+	slotSize = 6
+	tagMask6 = 1<<(8*slotSize) - 1
+	// fill is how much of the slots is used, in percent: a look is at one cache line or two.
+	fill = 70
+)
 
-// NameSetBuilder collects names.
+// labelCounts is a set of numbers of labels, of which a name has at most 127.
+type labelCounts [2]uint64
+
+func (l *labelCounts) add(n int)      { l[n>>6&1] |= 1 << (n & 63) }
+func (l *labelCounts) has(n int) bool { return l[n>>6&1]&(1<<(n&63)) != 0 }
+
+// filter says of a hash that it is not there, or that it may be: one in thirty that is not passes. A
+// hash has four bits of one word.
+type filter []uint64
+
+// filterBits are those of a hash that is there.
+const filterBits = 10
+
+func (f filter) at(h uint64) (word int, mask uint64) {
+	hi, _ := bits.Mul64(h, uint64(len(f)))
+	return int(hi), 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
+}
+
+func (f filter) has(h uint64) bool {
+	word, mask := f.at(h)
+	return f[word]&mask == mask
+}
+
+// NameSetBuilder collects names. It holds memory until Build or Discard.
 type NameSetBuilder struct {
-	seed   maphash.Seed
-	hashes []uint64
+	seed    maphash.Seed
+	labels  labelCounts
+	names   hashList
+	tops    hashList
+	lastTop uint64
 }
 
 // NewNameSetBuilder returns an empty builder.
 func NewNameSetBuilder() *NameSetBuilder { return &NameSetBuilder{seed: maphash.MakeSeed()} }
 
-// Add adds a name in canonical case, as Name or wire bytes.
-func (b *NameSetBuilder) Add(name wire.Name) { b.hashes = append(b.hashes, hashName(b.seed, name)) }
-
-// hashName never gives 0, which marks a free place.
-func hashName(seed maphash.Seed, name wire.Name) uint64 {
-	return maphash.String(seed, string(name)) | 1
+// Add adds a name in canonical case.
+func (b *NameSetBuilder) Add(name wire.Name) {
+	b.names.add(maphash.String(b.seed, string(name)))
+	n, top := topOf(name)
+	b.labels.add(n)
+	if n < 2 {
+		return
+	}
+	// Lists are often in order: names of one place follow each other.
+	if h := maphash.String(b.seed, string(top)); h != b.lastTop || b.tops.used == 0 {
+		b.lastTop = h
+		b.tops.add(h)
+	}
 }
 
-// Build returns the set and empties the builder.
-func (b *NameSetBuilder) Build() *NameSet {
-	slices.Sort(b.hashes)
-	b.hashes = slices.Compact(b.hashes)
-	s := &NameSet{seed: b.seed, count: len(b.hashes), table: make([]uint64, len(b.hashes)*100/fill+1)}
-	for _, h := range b.hashes {
-		i := s.place(h)
-		for s.table[i] != 0 {
-			if i++; i == len(s.table) {
-				i = 0
-			}
-		}
-		s.table[i] = h
+// topOf returns the number of a name's labels and the last two of them.
+func topOf(name wire.Name) (labels int, top wire.Name) {
+	last, before := 0, 0
+	for i := 0; name[i] != 0; i += int(name[i]) + 1 {
+		before, last = last, i
+		labels++
 	}
-	b.hashes = nil
+	return labels, name[before:]
+}
+
+// Discard gives back what a builder holds. There is nothing after Build.
+func (b *NameSetBuilder) Discard() {
+	b.names.discard()
+	b.tops.discard()
+}
+
+// Build returns the set and empties the builder. While it runs it takes another eight bytes a name.
+func (b *NameSetBuilder) Build() *NameSet {
+	s := &NameSet{seed: b.seed, labels: b.labels}
+	tops := b.tops.sorted()
+	s.tops = s.newFilter(tops.words)
+	tops.release()
+	names := b.names.sorted()
+	s.fillSlots(names.words)
+	names.release()
+	b.labels = labelCounts{}
 	return s
 }
 
-// place spreads hashes over a table of any size, without a division.
+// keep reserves memory that goes with the set.
+func (s *NameSet) keep(size int) []byte {
+	mem, release := reserve(size)
+	runtime.AddCleanup(s, func(release func()) { release() }, release)
+	return mem
+}
+
+func (s *NameSet) newFilter(hashes []uint64) filter {
+	f := filter(wordsOf(s.keep(8 * (len(hashes)*filterBits/64 + 1))))
+	for _, h := range hashes {
+		word, mask := f.at(h)
+		f[word] |= mask
+	}
+	return f
+}
+
+// fillSlots has the hashes in order, so that it walks through the memory once.
+func (s *NameSet) fillSlots(hashes []uint64) {
+	s.count, s.places = len(hashes), len(hashes)*100/fill+1
+	// Two bytes more, for the last slot is read as a word, too.
+	s.slots = s.keep(slotSize*s.places + 2)
+	for _, h := range hashes {
+		i := s.place(h)
+		for s.slot(i) != 0 {
+			i = s.after(i)
+		}
+		var tag [8]byte
+		binary.LittleEndian.PutUint64(tag[:], tagOf(h))
+		copy(s.slots[slotSize*i:], tag[:slotSize])
+	}
+}
+
+// tagOf is what a slot has of a hash: never 0, which marks a free one.
+func tagOf(h uint64) uint64 { return max(h&tagMask6, 1) }
+
+// place spreads hashes over the slots, whatever their number, without a division. It goes by the
+// high bits, tags by the low ones.
 func (s *NameSet) place(h uint64) int {
-	hi, _ := bits.Mul64(h, uint64(len(s.table)))
+	hi, _ := bits.Mul64(h, uint64(s.places))
 	return int(hi)
+}
+
+func (s *NameSet) after(i int) int {
+	if i++; i == s.places {
+		return 0
+	}
+	return i
+}
+
+func (s *NameSet) slot(i int) uint64 {
+	return binary.LittleEndian.Uint64(s.slots[slotSize*i:]) & tagMask6
 }
 
 // Len returns how many names there are.
 func (s *NameSet) Len() int { return s.count }
 
-// Bytes returns the memory of the table.
-func (s *NameSet) Bytes() int { return 8 * len(s.table) }
+// Bytes returns the memory that the set holds.
+func (s *NameSet) Bytes() int { return 8*len(s.tops) + len(s.slots) }
 
 // Has says whether name, in canonical case, is in the set.
 func (s *NameSet) Has(name wire.Name) bool {
-	h := hashName(s.seed, name)
-	for i := s.place(h); s.table[i] != 0; {
-		if s.table[i] == h {
-			return true
-		}
-		if i++; i == len(s.table) {
-			i = 0
-		}
-	}
-	return false
+	found := s.has(name)
+	runtime.KeepAlive(s) // what it holds goes with it
+	return found
 }
 
-// Covers says whether name or a name above it, but the root, is in the set.
+func (s *NameSet) has(name wire.Name) bool {
+	h := maphash.String(s.seed, string(name))
+	tag := tagOf(h)
+	for i := s.place(h); ; i = s.after(i) {
+		switch s.slot(i) {
+		case tag:
+			return true
+		case 0:
+			return false
+		}
+	}
+}
+
+// Covers says whether name, in canonical case, or a name above it, but the root, is in the set.
 func (s *NameSet) Covers(name wire.Name) bool {
-	if s.count == 0 {
-		return false
+	found := s.covers(name)
+	runtime.KeepAlive(s)
+	return found
+}
+
+func (s *NameSet) covers(name wire.Name) bool {
+	n, top := topOf(name)
+	if n >= 2 && !s.tops.has(maphash.String(s.seed, string(top))) {
+		if !s.labels.has(1) {
+			return false
+		}
+		n, name = 1, top.Parent()
 	}
-	for ; len(name) > 1; name = name.Parent() {
-		if s.Has(name) {
+	for ; n > 0; n-- {
+		if s.labels.has(n) && s.has(name) {
 			return true
 		}
+		name = name.Parent()
 	}
 	return false
-}
-
-// ListReport tells what reading a list met.
-type ListReport struct {
-	Names, Bad int
-	Errors     []error // of the first bad lines, with their numbers; at most maxListErrors
-}
-
-const (
-	maxListErrors = 3
-	maxListLine   = 4096
-)
-
-var errNotName = errors.New("neither a domain name nor a line of a hosts file")
-
-// ReadList adds the names of a list: one name a line, or lines of a hosts file, whose addresses are
-// passed over; "#" and "!" begin a comment, "*." before a name is as good as the name. Bad lines are
-// skipped and reported; the error is of reading alone.
-func (b *NameSetBuilder) ReadList(r io.Reader) (report ListReport, err error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, maxListLine), maxListLine)
-	for n := 1; lines.Scan(); n++ {
-		added, err := b.addLine(lines.Text())
-		report.Names += added
-		if err != nil {
-			report.Bad++
-			if len(report.Errors) < maxListErrors {
-				report.Errors = append(report.Errors, fmt.Errorf("line %d: %w", n, err))
-			}
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return report, fmt.Errorf("after %d names: %w", report.Names, err)
-	}
-	return report, nil
-}
-
-func (b *NameSetBuilder) addLine(line string) (added int, err error) {
-	if i := strings.IndexAny(line, "#!"); i >= 0 {
-		line = line[:i]
-	}
-	words := strings.Fields(line)
-	if len(words) == 0 {
-		return 0, nil
-	}
-	if _, err := netip.ParseAddr(words[0]); err == nil {
-		words = words[1:]
-	} else if len(words) > 1 {
-		return 0, fmt.Errorf("%q: %w", line, errNotName)
-	}
-	for _, word := range words {
-		name, err := wire.ParseName(strings.TrimPrefix(word, "*."))
-		if err != nil || name == wire.Root {
-			return added, fmt.Errorf("%q: %w", word, errNotName)
-		}
-		if name = name.Canonical(); hostsOwn[name] {
-			continue
-		}
-		b.Add(name)
-		added++
-	}
-	return added, nil
-}
-
-// hostsOwn are names that lists in hosts format carry for the machine itself.
-var hostsOwn = map[wire.Name]bool{
-	wire.MustName("localhost"): true, wire.MustName("localhost.localdomain"): true, wire.MustName("local"): true,
-	wire.MustName("broadcasthost"): true, wire.MustName("ip6-localhost"): true, wire.MustName("ip6-loopback"): true,
-	wire.MustName("ip6-localnet"): true, wire.MustName("ip6-mcastprefix"): true, wire.MustName("ip6-allnodes"): true,
-	wire.MustName("ip6-allrouters"): true, wire.MustName("ip6-allhosts"): true,
 }

@@ -176,7 +176,7 @@ func (t *tree) fail(c *chain, now uint32, epoch uint64) *result {
 	// the client's own question alone: it says nothing of the names on the way.
 	if !f.local && (!f.budget || t.level == 1) {
 		r.keepFailure(c.question, f, now, epoch)
-		if c.failed != "" && c.failed != c.question.name {
+		if c.failed != "" && c.failed != c.question.name && !f.budget {
 			own := *f
 			own.loop = nil
 			r.keepFailure(question{name: c.failed, t: c.question.t}, &own, now, epoch)

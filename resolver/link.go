@@ -259,6 +259,9 @@ func (t *tree) judge(ctx context.Context, res *iterate.Result) (validate.Verdict
 	// Signatures of the root that are all out of their time tell of our clock, not of the data.
 	f.clock = verdict.Clock
 	f.local = verdict.Clock != validate.ClockRight
+	if verdict.Status == wire.Indeterminate && verdict.Err != nil {
+		f.because(verdict.Err)
+	}
 	return verdict, f
 }
 

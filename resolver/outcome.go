@@ -46,6 +46,17 @@ func newFailure(code wire.EDECode, text string) *failure {
 	return f
 }
 
+// because takes on how long, and of what, the reason tells that left data unjudged: keys that could not be had
+// for a moment say nothing of the next one, and work that one query spent says nothing of another.
+func (f *failure) because(err error) {
+	if errors.Is(err, validate.ErrCost) {
+		f.budget, f.life = true, timeoutTTL
+		return
+	}
+	cause := failureOf(err)
+	f.budget, f.local, f.life = cause.budget, f.local || cause.local, cause.life
+}
+
 // validation says whether an extended error is DNSSEC's, so that a client that sets CD is not
 // concerned.
 func validation(code wire.EDECode) bool {

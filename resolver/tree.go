@@ -143,6 +143,10 @@ func (t *tree) Fetch(ctx context.Context, name wire.Name, rt wire.Type) (*valida
 		// What did not validate is no error here: it is bogus, and why is the answer's reason too.
 		f := &validate.Fetched{Verdict: validate.Verdict{Status: wire.Bogus}}
 		f.QName, f.QType = q.name, rt
+		// With what was wrong with it, which tells what is not there from what is there and no good.
+		if c := t.r.lookupContent(entry.KindUnvalidated, q.name, rt, t.r.now()); c != nil {
+			f.Response = *c.response()
+		}
 		f.EDE, f.Clock = wire.EDE{Code: res.failure.code, Text: res.failure.text}, res.failure.clock
 		return f, nil
 	case res.failure != nil:

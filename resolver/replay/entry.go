@@ -168,20 +168,17 @@ func (p *parser) content(e *Entry, section, l string) error {
 		e.Message.Question = append(e.Message.Question, q)
 		return err
 	}
-	rr, err := p.record(l)
-	if err != nil {
-		return p.errorf("record %q: %v", l, err)
-	}
 	m := &e.Message
-	switch section {
-	case "ANSWER":
-		m.Answer = append(m.Answer, rr)
-	case "AUTHORITY":
-		m.Ns = append(m.Ns, rr)
-	case "ADDITIONAL":
-		m.Extra = append(m.Extra, rr)
+	records := map[string]*[]dns.RR{"ANSWER": &m.Answer, "AUTHORITY": &m.Ns, "ADDITIONAL": &m.Extra}[section]
+	var rr dns.RR
+	var err error
+	if l[0] == '$' {
+		rr, err = p.signedRecord(l, *records)
+	} else if rr, err = p.record(l); err != nil {
+		err = p.errorf("record %q: %v", l, err)
 	}
-	return nil
+	*records = append(*records, rr)
+	return err
 }
 
 // question reads NAME [CLASS] TYPE.

@@ -41,8 +41,13 @@ func Parse(r io.Reader, file string) (*Scenario, error) {
 	if err := p.body(); err != nil {
 		return nil, err
 	}
+	p.scenario.plain = p.text
 	return p.scenario, nil
 }
+
+// Plain returns the scenario's text with records in the place of the directives that made them, for programs
+// that do not know these.
+func (s *Scenario) Plain() string { return strings.Join(s.plain, "\n") }
 
 // defaultTTL is the TTL, in seconds, of records written without one.
 const defaultTTL = 3600
@@ -118,6 +123,12 @@ func (p *parser) option(l string) error {
 		l = strings.TrimSpace(cutComment(l, ";#"))
 	}
 	key, value, ok := strings.Cut(l, ":")
+	if p.clause == "" && key == "anchor" {
+		anchor, err := p.anchor(value)
+		p.add("trust-anchor", anchor)
+		p.text[p.at-1] = `trust-anchor: "` + anchor + `"`
+		return err
+	}
 	if p.clause == "" && ok && !clauses[key] {
 		p.add(strings.TrimSpace(key), strings.TrimSpace(value))
 		return nil

@@ -51,7 +51,8 @@ type Scenario struct {
 	Ranges  []*Range
 	Steps   []*Step
 
-	internal string // why it cannot be played from outside the program it was written for
+	plain    []string // lines, see Plain
+	internal string   // why it cannot be played from outside the program it was written for
 }
 
 // Option is one setting of the header.

@@ -43,6 +43,7 @@ type Config struct {
 
 	SHA1     bool
 	Insecure []wire.Name // negative trust anchors
+	Negative []timedNTA  // and those that end; while the daemon runs Insecure has them, too
 
 	SpecialUse       bool
 	MinimalResponses bool

@@ -62,7 +62,7 @@ func init() { // a command lists the commands
 		{"dump", "[NAME]", "print what is cached, at and below a name", 0, 1, nil, streamDump},
 		{"save", "", "write the cache file, as dump --binary does", 0, 0, runSave, nil},
 		{"load", "", "read the cache file", 0, 0, runLoad, nil},
-		{"nta", "add NAME [LIFETIME] | list | remove NAME", "negative trust anchors (RFC 7646), of an hour if not said", 1, 3, runNTA, nil},
+		{"nta", "add NAME [LIFETIME [force]] | list | remove NAME", "negative trust anchors (RFC 7646), of an hour if not said; but for force they go once the zone validates", 1, 4, runNTA, nil},
 		{"loglevel", "debug|info|warn|error", "change what is logged, until the next reload", 1, 1, runLogLevel, nil},
 	}
 }
@@ -207,4 +207,4 @@ func typeArg(text string) (wire.Type, error) {
 	return 0, fmt.Errorf("%q is no type; write one such as A, MX or TYPE65", text)
 }
 
-var errNoLifetime = errors.New("write the lifetime as 30m, 12h or 168h; a week is the most")
+var errNoLifetime = errors.New("write the lifetime as 90s, 30m, 12h or 168h; a week is the most")

@@ -110,6 +110,9 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		d.close()
 		return nil, err
 	}
+	d.reloader.mu.Lock()
+	d.followNTAs(c)
+	d.reloader.mu.Unlock()
 	d.web = newWeb(d)
 	d.commands = newControl(d)
 	return d, nil

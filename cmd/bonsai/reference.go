@@ -63,7 +63,7 @@ var reference = []struct {
 		{key: "trust-anchor", example: "[root.key]", why: "The built-in ones are IANA's of the root, key tags 20326 and 38696."},
 		{key: "trust-anchor-state", example: "root.anchors",
 			why: "The root's keys change (RFC 5011); without the file a restart begins with the built-in ones again."},
-		{key: "domain-insecure", value: "[]", why: "For a zone whose owner broke its signatures, or one signed inside and not outside."},
+		{key: "domain-insecure", value: "[]", why: "For a zone signed inside and not outside; or with a date, as \"example.org until 2026-12-24\", for one whose owner broke its signatures: every 5 minutes it is looked whether it validates again."},
 		{key: "sha1", value: "insecure", why: "RFC 9905: forged SHA-1 signatures are within reach, so that they prove nothing."},
 	}},
 	{"Resolution", []note{

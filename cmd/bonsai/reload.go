@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -72,7 +71,7 @@ var effects = map[string]effect{
 }
 
 // follow are fields that only go with another.
-var follow = []string{"BlockLists", "AllowLists", "Notices"}
+var follow = []string{"BlockLists", "AllowLists", "Notices", "Negative"}
 
 func flushAll(d *daemon, _, _ *Config) { d.resolver.Current().FlushTree(wire.Root) }
 
@@ -167,19 +166,27 @@ type reloader struct {
 
 	mu       sync.Mutex // one reload at a time
 	config   *Config
-	insecure []wire.Name // domain-insecure as the configuration has it
+	insecure []wire.Name // negative trust anchors of the configuration without an end
 	ntas     map[wire.Name]*nta
-	retired  chan struct{}
-	ending   sync.WaitGroup
-	closing  chan struct{}
-	closed   bool
+	// recovered are those of the configuration that were taken away before their end.
+	recovered map[timedNTA]bool
+	recheck   time.Duration   // of negative trust anchors
+	ctx       context.Context // of what runs beside; done when the daemon stops
+	cancel    context.CancelFunc
+	retired   chan struct{}
+	ending    sync.WaitGroup
+	closing   chan struct{}
+	closed    bool
 
 	applied, refused atomic.Uint64
 }
 
 func (l *reloader) init(c *Config, transport exchange.Transport) {
 	l.config, l.transport = c, transport
-	l.insecure, l.ntas = c.Insecure, make(map[wire.Name]*nta)
+	l.insecure, l.ntas, l.recovered = c.Insecure, make(map[wire.Name]*nta), make(map[timedNTA]bool)
+	l.recheck = ntaRecheck
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	c.Insecure = l.negatives(c)
 	l.retired = make(chan struct{}, maxRetired)
 	l.closing = make(chan struct{})
 }
@@ -188,8 +195,9 @@ func (l *reloader) init(c *Config, transport exchange.Transport) {
 func (l *reloader) closeRetired() {
 	l.mu.Lock()
 	l.closed = true
+	l.cancel()
 	for _, n := range l.ntas {
-		n.timer.Stop()
+		n.stop()
 	}
 	clear(l.ntas)
 	close(l.closing)
@@ -241,18 +249,24 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 	if l.closed {
 		return nil, nil, errStopping
 	}
-	old, reach, insecure := l.config, atRestart, c.Insecure
-	c.Insecure = slices.Concat(insecure, slices.Sorted(maps.Keys(l.ntas)))
+	old, reach, was := l.config, atRestart, l.insecure
+	l.insecure = c.Insecure
+	c.Insecure = l.negatives(c)
+	defer func() {
+		if err != nil {
+			l.insecure = was
+		}
+	}()
 	var flushes []func(*daemon, *Config, *Config)
-	was, is := reflect.ValueOf(old).Elem(), reflect.ValueOf(c).Elem()
-	for i := range was.NumField() {
-		e, ok := effects[was.Type().Field(i).Name]
-		if !ok || alike(was.Field(i), is.Field(i)) {
+	before, after := reflect.ValueOf(old).Elem(), reflect.ValueOf(c).Elem()
+	for i := range before.NumField() {
+		e, ok := effects[before.Type().Field(i).Name]
+		if !ok || alike(before.Field(i), after.Field(i)) {
 			continue
 		}
 		if e.extent == atRestart {
 			waiting = append(waiting, e.key)
-			is.Field(i).Set(was.Field(i))
+			after.Field(i).Set(before.Field(i))
 			continue
 		}
 		changed = append(changed, e.key)
@@ -276,7 +290,8 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 	if slices.Contains(changed, "log-level") {
 		d.level.Set(c.LogLevel)
 	}
-	l.config, l.insecure = c, insecure
+	l.config = c
+	d.followNTAs(c)
 	return changed, waiting, nil
 }
 

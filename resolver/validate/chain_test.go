@@ -423,10 +423,6 @@ func TestTrustPoints(t *testing.T) {
 		{"negative anchor, below", Config{Insecure: []wire.Name{name("example.")}}, "www.sub.example.", "A", wire.Insecure},
 		{"negative anchor, its DS", Config{Insecure: []wire.Name{name("example.")}}, "example.", "DS", wire.Secure},
 		{"negative anchor, beside", Config{Insecure: []wire.Name{name("sub.example.")}}, "www.example.", "A", wire.Secure},
-		{"negative anchor that has not ended", Config{Negative: []NegativeAnchor{{name("example."), testNow + 1}}}, "www.example.", "A", wire.Insecure},
-		{"negative anchor that has ended", Config{Negative: []NegativeAnchor{{name("example."), testNow}}}, "www.example.", "A", wire.Secure},
-		{"negative anchor without end", Config{Negative: []NegativeAnchor{{Zone: name("example.")}}}, "www.example.", "A", wire.Insecure},
-		{"two of one zone", Config{Negative: []NegativeAnchor{{name("example."), testNow + 1}, {name("Example."), testNow}}}, "www.example.", "A", wire.Insecure},
 		{"RFC 7646 §2: an anchor below", Config{Anchors: []Anchor{w.anchor("."), w.anchor("sub.example.")}, Insecure: []wire.Name{name("example.")}}, "www.sub.example.", "A", wire.Secure},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -16,8 +16,7 @@ type judgement struct {
 	cost  *Cost
 	r     *wire.Response
 	zone  wire.Name // the cut that answered, "" if unknown
-	time  int64     // Unix seconds
-	now   uint32    // the same modulo 2^32
+	now   uint32    // Unix seconds modulo 2^32
 	rank  int       // of the response: only what is below it may be fetched
 
 	quiet       bool // nothing is fetched for what is not needed
@@ -63,7 +62,7 @@ func (j *judgement) run() Verdict {
 }
 
 // closest returns the closest trust anchor at or above name, see trust.
-func (j *judgement) closest(name wire.Name) (wire.Name, bool) { return j.trust.closest(name, j.time) }
+func (j *judgement) closest(name wire.Name) (wire.Name, bool) { return j.trust.closest(name) }
 
 // weaken lowers the verdict to status, if that is weaker than it is.
 func (j *judgement) weaken(status wire.Status, r reason) {

@@ -57,7 +57,7 @@ func newJudgement(t testing.TB, config Config, keys *wire.RRset) *judgement {
 	}
 	j := &judgement{
 		v: v, trust: v.trust.Load(), ctx: context.Background(), f: nobody{}, cost: new(Cost),
-		r: &wire.Response{QName: keys.Owner, QType: wire.TypeA}, time: v.config.Now(), now: uint32(v.config.Now()), rank: 1 << 16,
+		r: &wire.Response{QName: keys.Owner, QType: wire.TypeA}, now: uint32(v.config.Now()), rank: 1 << 16,
 	}
 	j.zones = []state{{name: keys.Owner.Canonical(), standing: zoneSecure, reason: noReason, keys: v.keysIn(keys)}}
 	return j

@@ -1,39 +1,21 @@
 package validate
 
-import (
-	"math"
-
-	"bonsai/wire"
-)
-
-// NegativeAnchor switches validation off at and below a zone (RFC 7646).
-type NegativeAnchor struct {
-	Zone  wire.Name
-	Until int64 // Unix second by the time of validation; 0: for ever
-}
+import "bonsai/wire"
 
 // trust is where validation starts and where it is switched off. It is immutable once made.
 type trust struct {
 	anchors  map[wire.Name][]Anchor // by canonical name
-	negative map[wire.Name]int64    // until when
+	negative map[wire.Name]bool
 }
 
-func newTrust(anchors []Anchor, insecure []wire.Name, negative []NegativeAnchor) *trust {
-	t := &trust{anchors: make(map[wire.Name][]Anchor), negative: make(map[wire.Name]int64)}
+func newTrust(anchors []Anchor, insecure []wire.Name) *trust {
+	t := &trust{anchors: make(map[wire.Name][]Anchor), negative: make(map[wire.Name]bool)}
 	for _, a := range anchors {
 		zone := a.Zone.Canonical()
 		t.anchors[zone] = append(t.anchors[zone], a)
 	}
-	for _, n := range negative {
-		until := n.Until
-		if until == 0 {
-			until = math.MaxInt64
-		}
-		zone := n.Zone.Canonical()
-		t.negative[zone] = max(t.negative[zone], until)
-	}
 	for _, n := range insecure {
-		t.negative[n.Canonical()] = math.MaxInt64
+		t.negative[n.Canonical()] = true
 	}
 	return t
 }
@@ -41,18 +23,26 @@ func newTrust(anchors []Anchor, insecure []wire.Name, negative []NegativeAnchor)
 // Covers says whether name is to be validated: a trust anchor lies at or above it, and no negative one
 // closer.
 func (v *Validator) Covers(name wire.Name) bool {
-	_, ok := v.trust.Load().closest(name, v.config.Now())
+	_, ok := v.trust.Load().closest(name)
 	return ok
+}
+
+// Anchors returns the trust anchors that hold now.
+func (v *Validator) Anchors() (anchors []Anchor) {
+	for _, of := range v.trust.Load().anchors {
+		anchors = append(anchors, of...)
+	}
+	return anchors
 }
 
 // closest returns the zone of the closest trust anchor at or above name; ok is false where there
 // is none, or a negative trust anchor is closer. RFC 7646 §2: an anchor below a negative one holds.
-func (t *trust) closest(name wire.Name, now int64) (zone wire.Name, ok bool) {
+func (t *trust) closest(name wire.Name) (zone wire.Name, ok bool) {
 	if len(t.anchors) == 0 {
 		return "", false
 	}
 	for n := name.Canonical(); ; n = n.Parent() {
-		if until, ok := t.negative[n]; ok && now < until {
+		if t.negative[n] {
 			return "", false
 		}
 		if len(t.anchors[n]) > 0 {

@@ -98,10 +98,7 @@ const (
 // Config configures a Validator. Zero limits stand for the defaults.
 type Config struct {
 	Anchors  []Anchor    // trust anchors; none: nothing is validated, all is insecure
-	Insecure []wire.Name // zones that are not validated, for ever
-	// Negative are trust anchors of RFC 7646 that end. A validation that rested on one may stay in
-	// the caller's cache for its TTL.
-	Negative []NegativeAnchor
+	Insecure []wire.Name // zones that are not validated: negative trust anchors (RFC 7646)
 	// SHA1 lets algorithms 5 and 7 and digest type 1 count. Without it zones that have nothing else
 	// are insecure (RFC 9905 §2).
 	SHA1 bool
@@ -162,7 +159,7 @@ func New(config Config) (*Validator, error) {
 // SetTrust replaces the trust anchors and the zones that are not validated. What was judged before
 // stands.
 func (v *Validator) SetTrust(anchors []Anchor, insecure []wire.Name) {
-	v.trust.Store(newTrust(anchors, insecure, v.config.Negative))
+	v.trust.Store(newTrust(anchors, insecure))
 }
 
 // Judge sets the status of every RRset of r and returns the status of the whole. zone is the cut
@@ -178,9 +175,8 @@ func (v *Validator) SetTrust(anchors []Anchor, insecure []wire.Name) {
 func (v *Validator) Judge(ctx context.Context, r *wire.Response, zone wire.Name, f Fetcher, cost *Cost) Verdict {
 	j := judgement{
 		v: v, trust: v.trust.Load(), ctx: ctx, f: f, cost: cost, r: r, zone: zone.Canonical(),
-		time: v.config.Now(), rank: rank(r.QName, r.QType),
+		now: uint32(v.config.Now()), rank: rank(r.QName, r.QType),
 	}
-	j.now = uint32(j.time)
 	verdict := j.run()
 	v.stats.verdicts[verdict.Status].Add(1)
 	return verdict

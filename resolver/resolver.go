@@ -168,6 +168,7 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 		r.wait.Go(r.followAnchors)
 	}
 	r.denials = newDenials(&config)
+	r.enlist()
 	r.wait.Go(r.refresher)
 	return nil
 }
@@ -178,6 +179,7 @@ func (r *Resolver) Close() {
 	r.cancel()
 	r.closing.Unlock()
 	r.wait.Wait()
+	r.leave()
 }
 
 // begin runs f in a goroutine that Close waits for; false where the Resolver is closed already.

@@ -41,7 +41,9 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 	for _, rule := range *r.examiners.Load() {
 		if rule.Concerns(e) {
 			var o policy.Outcome
-			if e, o = examine(rule, q, e, now); o.Action == policy.Fail {
+			e, o = examine(rule, q, e, now)
+			w.stats.countDecision(&o)
+			if o.Action == policy.Fail {
 				r.refuse(x, q, o.RCODE, o.EDE, o.Text, w)
 				return
 			}

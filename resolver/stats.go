@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bonsai/resolver/policy"
 	"bonsai/resolver/serve"
 	"bonsai/wire"
 )
@@ -61,6 +62,7 @@ type workerStats struct {
 	responses [16]counter // by RCODE, the low four bits
 	lookups   [lookupResults]counter
 	dropped   counter
+	decisions [len(policy.Rules) + 1][len(policy.Actions)]counter // by rule, the last for all others
 	hitTime   histogram
 	missTime  histogram
 	_         [64]byte
@@ -77,7 +79,10 @@ func (s *workerStats) countType(t wire.Type) {
 type stats struct {
 	mu      sync.Mutex
 	workers []*workerStats
-	miss    workerStats // shared by all misses: its counters are approximate under contention
+	// resolvers are those that have not ended, and ended what the others counted in all.
+	resolvers []*Resolver
+	ended     Parts
+	miss      workerStats // shared by all misses: its counters are approximate under contention
 
 	dnames, denials, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
 
@@ -103,6 +108,7 @@ type Stats struct {
 	Responses     map[string]uint64 // by RCODE
 	Lookups       map[string]uint64 // hit, stale, miss
 	Dropped       uint64            // queries that got no response
+	Decisions     []Decision        // of the policies' rules
 	HitDurations  Histogram
 	MissDurations Histogram
 	InFlight      int // resolutions
@@ -112,6 +118,13 @@ type Stats struct {
 	Refreshes     uint64
 	RefreshesLost uint64
 	Failures      map[wire.EDECode]uint64
+}
+
+// Decision counts what a rule decided in one way.
+type Decision struct {
+	Rule   string // one of policy.Rules, or "other"
+	Action policy.Action
+	Count  uint64
 }
 
 // Histogram holds counts for DurationBuckets and one more above them, not cumulated, and the sum in
@@ -142,12 +155,39 @@ func (r *Resolver) Stats() Stats {
 	for _, w := range workers {
 		out.addWorker(w)
 	}
+	out.addDecisions(workers)
 	for code := range r.stats.failures {
 		if n := r.stats.failures[code].Load(); n > 0 {
 			out.Failures[wire.EDECode(code)] = n
 		}
 	}
 	return out
+}
+
+// countDecision counts what a policy decided. Misses share a workerStats, hence the locked addition.
+func (s *workerStats) countDecision(o *policy.Outcome) {
+	if o.Action != policy.Pass {
+		s.decisions[policy.RuleIndex(o.Rule)][o.Action].n.Add(1)
+	}
+}
+
+// addDecisions adds up by rule and action. What never happened is left out.
+func (out *Stats) addDecisions(workers []*workerStats) {
+	for i := range len(policy.Rules) + 1 {
+		rule := "other"
+		if i < len(policy.Rules) {
+			rule = policy.Rules[i]
+		}
+		for action := range policy.Actions {
+			d := Decision{Rule: rule, Action: policy.Action(action)}
+			for _, w := range workers {
+				d.Count += w.decisions[i][action].n.Load()
+			}
+			if d.Count > 0 {
+				out.Decisions = append(out.Decisions, d)
+			}
+		}
+	}
 }
 
 var lookupNames = [lookupResults]string{"hit", "stale", "miss"}

@@ -78,6 +78,7 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 	w.stats.countType(s.query.QType)
 	w.request = policy.Request{Query: &s.query, Client: x.Client.Addr(), Now: now, Verified: w.r.verified(x, &s.query, now)}
 	o := w.r.rules.Load().Judge(&w.request)
+	w.stats.countDecision(&o)
 	switch o.Action {
 	case policy.Pass:
 		s.key = cache.MakeKey(entry.KindAnswer, 0, s.query.Name(), s.query.QType)

@@ -70,6 +70,8 @@ type Config struct {
 	StalePatience  uint32 // milliseconds
 	Prefetch       bool
 
+	// Lists tells of the files of names that were read, in the order of the file.
+	Lists []listInfo
 	// Notices are what is to be logged of files that were read.
 	Notices []string
 
@@ -135,7 +137,6 @@ type setting struct {
 
 // item is one mapping of a list. An item that is a plain value is the first of its fields.
 type item struct {
-	line   int
 	fields map[string][]string
 }
 
@@ -175,12 +176,41 @@ func (p *problem) Error() string {
 	return b.String()
 }
 
-// given are the values of one setting, from one place.
+// given are the values of one setting, from one place. lines has the line of each value, zone or item
+// where it is known.
 type given struct {
 	values []string
 	zones  []zonecut.Configured
 	items  []item
 	line   int
+	lines  []int
+}
+
+// at returns the line of what err is about: of one value of a list, or of the key.
+func (g *given) at(err error) int {
+	var of *valueError
+	if errors.As(err, &of) && of.index < len(g.lines) {
+		return g.lines[of.index]
+	}
+	return g.line
+}
+
+// valueError is what is wrong with one of a setting's values.
+type valueError struct {
+	index int
+	error
+}
+
+func (e *valueError) Unwrap() error { return e.error }
+
+// eachValue calls f for the values of a list; its error is of the value that it met.
+func eachValue(values []string, f func(value string) error) error {
+	for i, value := range values {
+		if err := f(value); err != nil {
+			return &valueError{i, err}
+		}
+	}
+	return nil
 }
 
 // configure makes a Config of what the file says and, above it, what the flags say. The error joins
@@ -188,16 +218,18 @@ type given struct {
 func configure(flags map[string]given, file string) (*Config, error) {
 	c := defaults()
 	var errs []error
+	var said map[string]given
 	if file != "" {
-		said, dir, err := readFile(file)
-		if err != nil {
+		var dir string
+		var err error
+		if said, dir, err = readFile(file); err != nil {
 			errs = append(errs, err)
 		}
 		errs = append(errs, c.apply(said, file, dir)...)
 	}
 	errs = append(errs, c.apply(flags, "", "")...)
 	if len(errs) == 0 {
-		errs = c.together(file)
+		errs = c.together(file, said)
 	}
 	return c, errors.Join(errs...)
 }
@@ -221,29 +253,36 @@ func (c *Config) apply(said map[string]given, file, dir string) (errs []error) {
 			err = s.set(c, g.values, dir)
 		}
 		if err != nil {
-			errs = append(errs, &problem{file: file, line: g.line, key: s.key, text: err.Error()})
+			errs = append(errs, &problem{file: file, line: g.at(err), key: s.key, text: err.Error()})
 		}
 	}
 	return errs
 }
 
-// together checks what only several settings together can have wrong.
-func (c *Config) together(file string) (errs []error) {
+// together checks what only several settings together can have wrong. None of them has a flag.
+func (c *Config) together(file string, said map[string]given) (errs []error) {
+	complain := func(line int, key, format string, args ...any) {
+		errs = append(errs, &problem{file: file, line: line, key: key, text: fmt.Sprintf(format, args...)})
+	}
 	if !c.IPv4 && !c.IPv6 {
-		errs = append(errs, &problem{file: file, key: "ipv6",
-			text: "ipv4 and ipv6 are both off, so that no server can be asked; leave one of them on"})
+		complain(max(said["ipv4"].line, said["ipv6"].line), "ipv6",
+			"ipv4 and ipv6 are both off, so that no server can be asked; leave one of them on")
 	}
 	if c.MinTTL > c.MaxTTL {
-		errs = append(errs, &problem{file: file, key: "cache-min-ttl",
-			text: fmt.Sprintf("%d is above cache-max-ttl, %d; make it at most that", c.MinTTL, c.MaxTTL)})
+		complain(max(said["cache-min-ttl"].line, said["cache-max-ttl"].line), "cache-min-ttl",
+			"%d is above cache-max-ttl, %d; make it at most that", c.MinTTL, c.MaxTTL)
 	}
-	seen := map[wire.Name]bool{}
-	for _, z := range c.Zones {
-		if seen[z.Zone] {
-			errs = append(errs, &problem{file: file, key: "forward-zones",
-				text: fmt.Sprintf("%s is configured twice, here or in stub-zones; keep one", z.Zone)})
+	seen := map[wire.Name]int{}
+	for _, key := range []string{"forward-zones", "stub-zones"} {
+		g := said[key]
+		for i, z := range g.zones {
+			if first, ok := seen[z.Zone]; ok {
+				complain(max(first, g.lines[i]), key, "%s is configured twice, and was in line %d; keep one",
+					z.Zone, min(first, g.lines[i]))
+				continue
+			}
+			seen[z.Zone] = g.lines[i]
 		}
-		seen[z.Zone] = true
 	}
 	return errs
 }

@@ -51,8 +51,9 @@ type daemon struct {
 	commands    *http.Server
 	supervisor  *supervisor
 	started     time.Time
-	controlling sync.RWMutex // held for reading by a command
-	stopped     bool         // guarded by controlling
+	lists       atomic.Pointer[[]listInfo] // of the configuration that holds
+	controlling sync.RWMutex               // held for reading by a command
+	stopped     bool                       // guarded by controlling
 	ready       atomic.Bool
 }
 
@@ -71,6 +72,8 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 	d.started = time.Now()
 	d.level.Set(c.LogLevel)
 	d.reloader.init(c, transport)
+	c.countLists()
+	d.lists.Store(&c.Lists)
 	if c.Control != "" {
 		if d.controls, err = listenControl(c.Control); err != nil {
 			return nil, err
@@ -90,7 +93,7 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		return nil, err
 	}
 	d.startWarm(c)
-	first, err := resolver.New(resolverConfig(c, d.cache, transport, clock, log))
+	first, err := resolver.New(d.resolverConfig(c))
 	if err != nil {
 		d.close()
 		return nil, err
@@ -135,17 +138,17 @@ func threads(c *Config) int {
 }
 
 // resolverConfig spreads the settings over the packages that they are for.
-func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport, clock *clock, log *slog.Logger) resolver.Config {
+func (d *daemon) resolverConfig(c *Config) resolver.Config {
 	var ports []exchange.PortRange
 	for _, p := range c.ExcludedPorts {
 		ports = append(ports, exchange.PortRange(p))
 	}
 	rc := resolver.Config{
-		Cache: store,
-		Now:   clock.Now,
-		Log:   log,
+		Cache: d.cache,
+		Now:   d.clock.Now,
+		Log:   d.log,
 		Exchange: exchange.Config{
-			Transport: transport, EDNSSize: c.EDNSSize, IPv4: c.IPv4, IPv6: c.IPv6, DoNotQuery: c.DoNotQuery,
+			Transport: d.reloader.transport, EDNSSize: c.EDNSSize, IPv4: c.IPv4, IPv6: c.IPv6, DoNotQuery: c.DoNotQuery,
 			QueryLocalhost: c.QueryLocalhost, Outgoing: c.Outgoing, ExcludedPorts: ports, Cookies: c.Cookies,
 		},
 		UDPSize: int(c.EDNSSize),
@@ -156,7 +159,7 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 			Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
 			PrivateAddress: c.PrivateAddress, PrivateDomain: c.PrivateDomain,
 			AllowLists: c.AllowLists, BlockLists: c.BlockLists,
-			RateLimit: c.RateLimit, RateStats: &rates, RateClock: rateClock,
+			RateLimit: c.RateLimit, RateTable: d.reloader.rates,
 		},
 		DenialSize: denialSize(c), MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NoRotation: !c.Rotate, FailureTTL: c.FailureTTL, NSID: c.Identity,
 		Recent:         recentResolutions,
@@ -168,7 +171,7 @@ func resolverConfig(c *Config, store *cache.Cache, transport exchange.Transport,
 		rc.Anchors = resolver.KeepAnchors{
 			Follow: reflect.DeepEqual(c.Anchors, validate.BuiltinAnchors()), File: c.AnchorState,
 		}
-		rc.Validate = &validate.Config{Anchors: c.Anchors, Insecure: c.Insecure, SHA1: c.SHA1, Now: clock.Unix}
+		rc.Validate = &validate.Config{Anchors: c.Anchors, Insecure: c.Insecure, SHA1: c.SHA1, Now: d.clock.Unix}
 		if c.ValidationTime != 0 {
 			rc.Validate.Now = func() int64 { return c.ValidationTime }
 		}

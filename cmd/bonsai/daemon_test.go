@@ -612,10 +612,19 @@ func TestCheckAndVersion(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(out), "bonsai ") {
 		t.Errorf("--version: %v, %s", err, out)
 	}
-	for _, args := range [][]string{{"--help"}, {"lab", "--help"}, {"check", "-h"}} {
+	for _, args := range [][]string{{"--help"}, {"lab", "--help"}, {"check", "-h"}, {"ctl", "--help"}} {
 		out, err = bonsai(args...).CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "bonsai ") {
 			t.Errorf("%v: %v, %s", args, err, out)
+		}
+	}
+	// What a command does stands in a column of its own, below a long name.
+	out, _ = bonsai("ctl", "--help").CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		for _, c := range controlCommands {
+			if at := strings.Index(line, c.does); at >= 0 && at != 2+nameWidth+1 {
+				t.Errorf("%s is %d from the left: %s", c.name, at, line)
+			}
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (c *command) usage(w io.Writer) {
 	if c.name == "ctl" {
 		fmt.Fprintln(w)
 		for _, known := range controlCommands {
-			fmt.Fprintf(w, "  %-*s %s\n", nameWidth, strings.TrimSpace(known.name+" "+known.args), known.does)
+			helpLine(w, strings.TrimSpace(known.name+" "+known.args), known.does)
 		}
 	}
 	fmt.Fprintln(w)
@@ -188,10 +188,15 @@ func (c *command) usage(w io.Writer) {
 		} else if f.Value.Type() == "string" {
 			name += " FILE"
 		}
-		if len(name) > nameWidth {
-			fmt.Fprintf(w, "  %s\n", name)
-			name = ""
-		}
-		fmt.Fprintf(w, "  %-*s %s\n", nameWidth, name, f.Usage)
+		helpLine(w, name, f.Usage)
 	})
+}
+
+// helpLine writes what a thing does beside its name, or below a long one.
+func helpLine(w io.Writer, name, does string) {
+	if len(name) > nameWidth {
+		fmt.Fprintf(w, "  %s\n", name)
+		name = ""
+	}
+	fmt.Fprintf(w, "  %-*s %s\n", nameWidth, name, does)
 }

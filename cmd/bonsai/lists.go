@@ -8,23 +8,76 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"bonsai/resolver/policy"
 	"bonsai/wire"
 )
 
-// rates counts what the rate limit did since the start, whatever was reloaded meanwhile.
-var rates policy.RateStats
-
 // sumSeed makes sums of this process comparable with each other.
 var sumSeed = maphash.MakeSeed()
 
-var processStart = time.Now()
+// listInfo tells of one file of names, for the metrics.
+type listInfo struct {
+	kind   string // block, allow or hosts
+	label  string // the file's name, without its folder; unlike those of others of its kind
+	names  int    // 0 of hosts, whose lines become local data
+	bad    int    // lines passed over
+	bytes  int
+	loaded time.Time
+	set    *policy.NameSet // nil of hosts
+	hits   *atomic.Uint64  // queries and answers that the list decided; nil of hosts
+}
 
-// rateClock is monotonic, in 64ths of a second.
-func rateClock() uint64 { return uint64(time.Since(processStart) / (time.Second / 64)) }
+// addList takes a list into the account.
+func (c *Config) addList(kind, file string, l listInfo) {
+	l.kind, l.label, l.loaded = kind, filepath.Base(file), time.Now()
+	// Labels of metrics tell things apart; two lists may have files of one name.
+	same := func(o listInfo) bool { return o.kind == kind && o.label == l.label }
+	for n := 2; slices.ContainsFunc(c.Lists, same); n++ {
+		l.label = fmt.Sprintf("%s (%d)", filepath.Base(file), n)
+	}
+	if l.set != nil {
+		l.names, l.bytes, l.hits = l.set.Len(), l.set.Bytes(), new(atomic.Uint64)
+	}
+	c.Lists = append(c.Lists, l)
+}
+
+// keepLists goes on with what old has counted and, where all lists are what they were, with the sets it
+// has: the rules hold those, and none need be in memory twice.
+func (c *Config) keepLists(old *Config) {
+	same := c.ListSums == old.ListSums
+	if same {
+		c.BlockLists, c.AllowLists = old.BlockLists, old.AllowLists
+	}
+	c.Lists = slices.Clone(c.Lists) // it may be old's own, which is being read
+	for i := range c.Lists {
+		l := &c.Lists[i]
+		for _, o := range old.Lists {
+			if l.set != nil && o.kind == l.kind && o.label == l.label {
+				l.hits = o.hits
+				if same {
+					l.set = o.set
+				}
+			}
+		}
+	}
+	if !same {
+		c.countLists()
+	}
+}
+
+// countLists makes the lists count. It comes before the lists are given to rules.
+func (c *Config) countLists() {
+	for _, l := range c.Lists {
+		if l.set != nil {
+			l.set.CountIn(l.hits)
+		}
+	}
+}
 
 // setHosts adds hosts files to the local data, whose row in the table comes first. Bad lines are
 // passed over and told.
@@ -32,7 +85,7 @@ func setHosts(c *Config, values []string, dir string) error {
 	if c.LocalData == nil {
 		c.LocalData = policy.LocalData{}
 	}
-	for _, name := range values {
+	return eachValue(values, func(name string) error {
 		name = inDir(dir, name)
 		content, err := os.ReadFile(name)
 		if err != nil {
@@ -40,8 +93,9 @@ func setHosts(c *Config, values []string, dir string) error {
 		}
 		errs := c.LocalData.AddHosts(string(content))
 		c.noteBad(name, len(errs), errs)
-	}
-	return nil
+		c.addList("hosts", name, listInfo{bad: len(errs)})
+		return nil
+	})
 }
 
 // noteBad tells of bad lines: how many, and the first few.
@@ -58,19 +112,22 @@ func (c *Config) noteBad(name string, count int, first []error) {
 }
 
 // readNames reads a list of names, and tells of its bad lines.
-func (c *Config) readNames(name string, sum io.Writer) (*policy.NameSet, error) {
+func (c *Config) readNames(kind, name string, sum io.Writer) (*policy.NameSet, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	b := policy.NewNameSetBuilder()
+	defer b.Discard()
 	report, err := b.ReadList(io.TeeReader(f, sum))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	c.noteBad(name, report.Bad, report.Errors)
-	return b.Build(), nil
+	set := b.Build()
+	c.addList(kind, name, listInfo{bad: report.Bad, set: set})
+	return set, nil
 }
 
 // listSum is 0 where there are no lists.
@@ -85,15 +142,14 @@ func setAllowLists(c *Config, values []string, dir string) error {
 	c.AllowLists = nil
 	var sum maphash.Hash
 	sum.SetSeed(sumSeed)
-	for _, name := range values {
-		set, err := c.readNames(inDir(dir, name), &sum)
-		if err != nil {
-			return err
-		}
+	err := eachValue(values, func(name string) error {
+		set, err := c.readNames("allow", inDir(dir, name), &sum)
 		c.AllowLists = append(c.AllowLists, set)
-	}
+		fmt.Fprint(&sum, name)
+		return err
+	})
 	c.ListSums[1] = listSum(&sum, len(values))
-	return nil
+	return err
 }
 
 var listActions = map[string]policy.ListAction{
@@ -112,7 +168,7 @@ func setBlockLists(c *Config, items []item, dir string) error {
 	for i := range items {
 		list, err := c.blockList(&items[i], dir, &sum)
 		if err != nil {
-			return fmt.Errorf("in the item of line %d: %w", items[i].line, err)
+			return &valueError{i, err}
 		}
 		c.BlockLists = append(c.BlockLists, list)
 		fmt.Fprint(&sum, list.Label, list.Action, list.EDE, list.Addrs)
@@ -143,6 +199,6 @@ func (c *Config) blockList(it *item, dir string, sum io.Writer) (list policy.Lis
 	if (list.Action == policy.ListAddress) != (len(list.Addrs) > 0) {
 		return list, errors.New("action address and addrs go together; write both, or neither")
 	}
-	list.Names, err = c.readNames(inDir(dir, file), sum)
+	list.Names, err = c.readNames("block", inDir(dir, file), sum)
 	return list, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
 // configured reads a configuration file in a folder with other files.
@@ -101,6 +102,151 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
+// What is wrong is told with the line where it stands: of the item, and of two keys the later one.
+func TestLinesOfProblems(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"block-lists:\n  - ads\n  - {file: ads, ede: loud}\n":                       ":3: block-lists: ",
+		"allow-lists:\n  - ads\n  - ads\n  - absent\n":                              ":4: allow-lists: ",
+		"hosts-files: [ads,\n  absent]\n":                                           ":2: hosts-files: ",
+		"allow:\n  - 127.0.0.0/8\n  - here\n":                                       ":3: allow: ",
+		"local-data:\n  - \"a.example. 60 A 192.0.2.1\"\n  - \"a.example. 60 A\"\n": ":3: local-data: ",
+		"trust-anchor:\n  - ads\n":                                                  ":2: trust-anchor: ",
+		"ipv4: false\nlisten: 127.0.0.1:53\nipv6: false\n":                          ":3: ipv6: ",
+		"cache-max-ttl: 60\ncache-min-ttl: 61\n":                                    ":2: cache-min-ttl: ",
+		"stub-zones:\n  - {name: a.example, addrs: 192.0.2.1}\nforward-zones:\n  - {name: b.example, addrs: 192.0.2.1}\n  - {name: A.example, addrs: 192.0.2.1}\n": ":5: stub-zones: a.example. is configured twice, and was in line 2",
+		"control: absent/socket\n":   ":1: control: ",
+		"control: ads/socket\n":      "ads is no folder",
+		"cache-file: absent/cache\n": "make the folder",
+	} {
+		_, err := configured(t, yaml, map[string]string{"ads": "ads.example\n"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", yaml, err, want)
+		}
+	}
+}
+
+// What lists and rules decide is counted for each of them, over reloads; and a list that can't be read
+// leaves the old one in place.
+func TestListMetrics(t *testing.T) {
+	files := map[string]string{
+		"ads": "unsigned.lab\n%%\nads.example\n", "good": "www.unsigned.lab\n", "hosts": "192.0.2.9 printer.lan\nnonsense\n",
+	}
+	dir := t.TempDir()
+	put := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range files {
+		put(name, content)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "more"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put("more/ads", "alias.ecdsa.lab\nmore.example\n")
+	put("bonsai.yaml", "hosts-files: hosts\nallow-lists: good\nblock-lists: [ads, {file: more/ads, action: refuse, ede: filtered}]\n")
+	d := start(t, nil)
+	lab := *d.reloader.config
+	d.reloader.configure = func() (*Config, error) {
+		c, err := configure(nil, filepath.Join(dir, "bonsai.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		fromFile := *c
+		*c = lab
+		c.LocalData, c.Lists, c.Notices = fromFile.LocalData, fromFile.Lists, fromFile.Notices
+		c.BlockLists, c.AllowLists, c.ListSums = fromFile.BlockLists, fromFile.AllowLists, fromFile.ListSums
+		return c, nil
+	}
+	reload := func(want []string) {
+		t.Helper()
+		if changed, _, err := d.reload(); err != nil || !slices.Equal(changed, want) {
+			t.Fatalf("changed %q, %v", changed, err)
+		}
+	}
+	check := func(rows map[string]float64) {
+		t.Helper()
+		_, page := get(t, d, metricsPath)
+		for metric, want := range rows {
+			if got := value(t, page, metric); got != want {
+				t.Errorf("%s is %v, want %v", metric, got, want)
+			}
+		}
+		problems, err := promlint.New(strings.NewReader(page)).Lint()
+		if len(problems) > 0 || err != nil {
+			t.Errorf("%v, %v", problems, err)
+		}
+	}
+	reload([]string{"local-data or hosts-files", "block-lists or allow-lists"})
+	for _, name := range []string{"x.unsigned.lab.", "x.ads.example.", "www.unsigned.lab.", "more.example.", "printer.lan."} {
+		query(t, d.addr(), "udp", name, dns.TypeA, nil)
+	}
+	want := map[string]float64{
+		`bonsai_list_names{kind="block",list="ads"}`: 2, `bonsai_list_names{kind="block",list="ads (2)"}`: 2,
+		`bonsai_list_bad_lines{kind="block",list="ads"}`: 1, `bonsai_list_bad_lines{kind="hosts",list="hosts"}`: 1,
+		`bonsai_list_bad_lines{kind="block",list="ads (2)"}`: 0,
+		`bonsai_list_hits_total{kind="block",list="ads"}`:    2, `bonsai_list_hits_total{kind="block",list="ads (2)"}`: 1,
+		`bonsai_list_hits_total{kind="allow",list="good"}`:                 1,
+		`bonsai_policy_decisions_total{action="answer",rule="block"}`:      2,
+		`bonsai_policy_decisions_total{action="fail",rule="block"}`:        1,
+		`bonsai_policy_decisions_total{action="answer",rule="local-data"}`: 1,
+	}
+	check(want)
+	old := d.reloader.config.BlockLists[0].Names
+	reload(nil) // the same again
+	if d.reloader.config.BlockLists[0].Names != old {
+		t.Error("lists that are what they were are in memory twice")
+	}
+	check(want)
+	put("ads", "other.example\n")
+	reload([]string{"block-lists or allow-lists"})
+	query(t, d.addr(), "udp", "other.example.", dns.TypeA, nil)
+	want[`bonsai_list_names{kind="block",list="ads"}`] = 1
+	want[`bonsai_list_bad_lines{kind="block",list="ads"}`] = 0
+	want[`bonsai_list_hits_total{kind="block",list="ads"}`] = 3
+	want[`bonsai_policy_decisions_total{action="answer",rule="block"}`] = 3
+	check(want)
+	for name, content := range map[string]string{"ads": "<html>\n<p>gone\n", "good": ""} {
+		if content == "" {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			put(name, content)
+		}
+		if _, _, err := d.reload(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := query(t, d.addr(), "udp", "other.example.", dns.TypeA, nil); got.Rcode != dns.RcodeNameError {
+			t.Errorf("the old list is gone: %v", got)
+		}
+		put(name, files[name])
+	}
+}
+
+// A change of settings takes no count away.
+func TestCountersOutliveReloads(t *testing.T) {
+	d := start(t, nil)
+	query(t, d.addr(), "udp", "www.ecdsa.lab.", dns.TypeA, nil)
+	before := d.resolver.Current().Parts()
+	if before.Validate.Secure == 0 || before.Iterate.Resolutions == 0 || before.Denial.Size == 0 {
+		t.Fatalf("nothing was counted: %+v", before)
+	}
+	retired := d.resolver.Current()
+	d.again(func(c *Config) { c.Rotate = !c.Rotate })
+	if _, _, err := d.reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.resolver.Current().Parts(); got.Validate != before.Validate || got.Iterate != before.Iterate || got.Denial.Size != before.Denial.Size {
+		t.Errorf("after a reload %+v, before it %+v", got, before)
+	}
+	retired.Close()
+	if got := d.resolver.Current().Parts(); got.Validate != before.Validate || got.Iterate != before.Iterate {
+		t.Errorf("after the old resolver ended %+v, before %+v", got, before)
+	}
+}
+
 // A client that sends more than it may is dropped, and every second query of it sent over to TCP; in
 // shadow mode it is only counted. Whoever has a cookie is not limited.
 func TestRateLimit(t *testing.T) {
@@ -120,9 +266,8 @@ func TestRateLimit(t *testing.T) {
 		return answered, truncated
 	}
 	d := start(t, func(c *Config) { c.RateLimit.QPS, c.RateLimit.Burst = 1, 4 })
-	before := rates.Slipped.Load()
 	answered, truncated := ask(d.addr(), 12)
-	if answered < 4 || answered > 8 || truncated < 2 || rates.Slipped.Load()-before != uint64(truncated) {
+	if answered < 4 || answered > 8 || truncated < 2 || d.reloader.rates.Slipped.Load() != uint64(truncated) {
 		t.Errorf("of 12 queries %d answered, %d truncated", answered, truncated)
 	}
 	_, page := get(t, d, metricsPath)
@@ -133,8 +278,7 @@ func TestRateLimit(t *testing.T) {
 		t.Errorf("over TCP: %v", got)
 	}
 	d = start(t, func(c *Config) { c.RateLimit.QPS, c.RateLimit.Burst, c.RateLimit.Only = 1, 1, true })
-	before = rates.WouldLimit.Load()
-	if answered, truncated := ask(d.addr(), 10); answered != 10 || truncated != 0 || rates.WouldLimit.Load() == before {
+	if answered, truncated := ask(d.addr(), 10); answered != 10 || truncated != 0 || d.reloader.rates.WouldLimit.Load() == 0 {
 		t.Errorf("in shadow mode %d answered, %d truncated", answered, truncated)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"bonsai/cache"
 	"bonsai/resolver"
 	"bonsai/resolver/exchange"
+	"bonsai/resolver/policy"
 	"bonsai/resolver/serve"
 )
 
@@ -21,6 +23,9 @@ type snapshot struct {
 	exchange exchange.Stats
 	cache    cache.Stats
 	serve    serve.Stats
+	parts    resolver.Parts
+	rates    *policy.RateTable
+	lists    []listInfo
 
 	reloads, reloadsFailed uint64
 }
@@ -56,7 +61,21 @@ func plain[T uint64 | int | int64 | float64](of func(*snapshot) T) func(*snapsho
 	return func(s *snapshot, emit emit) { emit(float64(of(s))) }
 }
 
-var metrics = []metric{
+// listLabels tell lists apart: as many as the configuration has.
+var listLabels = []string{"kind", "list"}
+
+// ofLists emits a value of each list, of sets of names alone if those are meant.
+func ofLists(sets bool, value func(*listInfo) float64) func(*snapshot, emit) {
+	return func(s *snapshot, emit emit) {
+		for i := range s.lists {
+			if l := &s.lists[i]; !sets || l.set != nil {
+				emit(value(l), l.kind, l.label)
+			}
+		}
+	}
+}
+
+var metrics = slices.Concat([]metric{
 	{"bonsai_queries_total", "Client queries, by transport.", counterKind, []string{"transport"},
 		byLabel(func(s *snapshot) map[string]uint64 { return s.resolver.Queries })},
 	{"bonsai_query_types_total", "Client queries, by QTYPE.", counterKind, []string{"type"},
@@ -68,11 +87,27 @@ var metrics = []metric{
 	{"bonsai_queries_shed_total", "Client queries turned away because too many were being resolved.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.resolver.Shed })},
 	{"bonsai_rate_limited_total", "Client queries over the rate limit: dropped, slipped to TCP, or only counted.", counterKind,
-		[]string{"action"}, func(_ *snapshot, emit emit) {
-			emit(float64(rates.Dropped.Load()), "dropped")
-			emit(float64(rates.Slipped.Load()), "slipped")
-			emit(float64(rates.WouldLimit.Load()), "counted")
+		[]string{"action"}, func(s *snapshot, emit emit) {
+			emit(float64(s.rates.Dropped.Load()), "dropped")
+			emit(float64(s.rates.Slipped.Load()), "slipped")
+			emit(float64(s.rates.WouldLimit.Load()), "counted")
 		}},
+	{"bonsai_policy_decisions_total", "Queries and answers that a rule decided on, by rule and what it did.", counterKind,
+		[]string{"rule", "action"}, func(s *snapshot, emit emit) {
+			for _, d := range s.resolver.Decisions {
+				emit(float64(d.Count), d.Rule, d.Action.String())
+			}
+		}},
+	{"bonsai_list_names", "Names in a block or allow list.", gaugeKind, listLabels,
+		ofLists(true, func(l *listInfo) float64 { return float64(l.names) })},
+	{"bonsai_list_bytes", "Memory that a list takes.", gaugeKind, listLabels,
+		ofLists(true, func(l *listInfo) float64 { return float64(l.bytes) })},
+	{"bonsai_list_hits_total", "Queries and answers that a list decided on.", counterKind, listLabels,
+		ofLists(true, func(l *listInfo) float64 { return float64(l.hits.Load()) })},
+	{"bonsai_list_bad_lines", "Lines of a list or hosts file that were skipped.", gaugeKind, listLabels,
+		ofLists(false, func(l *listInfo) float64 { return float64(l.bad) })},
+	{"bonsai_list_loaded_timestamp_seconds", "When a list or hosts file was last read, in Unix time.", gaugeKind, listLabels,
+		ofLists(false, func(l *listInfo) float64 { return float64(l.loaded.UnixMilli()) / 1000 })},
 	{"bonsai_cache_lookups_total", "Cache lookups for clients, by result: hit, stale or miss.", counterKind,
 		[]string{"result"}, byLabel(func(s *snapshot) map[string]uint64 { return s.resolver.Lookups })},
 	{"bonsai_cache_entries", "Entries in the cache.", gaugeKind, nil,
@@ -179,7 +214,7 @@ var metrics = []metric{
 		plain(func(s *snapshot) uint64 { return s.exchange.Mismatches })},
 	{"bonsai_upstream_tcp_fallbacks_total", "Questions to servers that went over from UDP to TCP.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.exchange.TCPFallbacks })},
-}
+}, frontEndMetrics, partMetrics)
 
 const durationName = "bonsai_response_duration_seconds"
 
@@ -221,6 +256,9 @@ func (d *daemon) snapshot() *snapshot {
 		exchange: d.resolver.Current().Exchange().Stats(),
 		cache:    d.cache.Stats(),
 		serve:    d.server.Stats(),
+		parts:    d.resolver.Current().Parts(),
+		rates:    d.reloader.rates,
+		lists:    *d.lists.Load(),
 		reloads:  d.reloader.applied.Load(), reloadsFailed: d.reloader.refused.Load(),
 	}
 }

@@ -86,7 +86,7 @@ func TestExampleComments(t *testing.T) {
 			if n.example == "" {
 				continue
 			}
-			example := strings.ReplaceAll(n.example, "/etc/hosts", "clock")
+			example := strings.NewReplacer("/etc/hosts", "clock", "/run/bonsai", dir).Replace(n.example)
 			file := filepath.Join(dir, "bonsai.yaml")
 			if err := os.WriteFile(file, []byte(n.key+": "+example+"\n"), 0o600); err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"bonsai/cache/entry"
 	"bonsai/resolver"
 	"bonsai/resolver/exchange"
+	"bonsai/resolver/policy"
 	"bonsai/resolver/validate"
 	"bonsai/resolver/zonecut"
 	"bonsai/wire"
@@ -71,7 +72,7 @@ var effects = map[string]effect{
 }
 
 // follow are fields that only go with another.
-var follow = []string{"BlockLists", "AllowLists", "Notices", "Negative"}
+var follow = []string{"BlockLists", "AllowLists", "Lists", "Notices", "Negative"}
 
 func flushAll(d *daemon, _, _ *Config) { d.resolver.Current().FlushTree(wire.Root) }
 
@@ -163,6 +164,7 @@ const maxRetired = 8
 type reloader struct {
 	configure func() (*Config, error) // nil: there is nothing to read again
 	transport exchange.Transport
+	rates     *policy.RateTable // of all configurations
 
 	mu       sync.Mutex // one reload at a time
 	config   *Config
@@ -183,6 +185,8 @@ type reloader struct {
 
 func (l *reloader) init(c *Config, transport exchange.Transport) {
 	l.config, l.transport = c, transport
+	begun := time.Now()
+	l.rates = policy.NewRateTable(func() time.Duration { return time.Since(begun) })
 	l.insecure, l.ntas, l.recovered = c.Insecure, make(map[wire.Name]*nta), make(map[timedNTA]bool)
 	l.recheck = ntaRecheck
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -257,6 +261,7 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 			l.insecure = was
 		}
 	}()
+	c.keepLists(old)
 	var flushes []func(*daemon, *Config, *Config)
 	before, after := reflect.ValueOf(old).Elem(), reflect.ValueOf(c).Elem()
 	for i := range before.NumField() {
@@ -275,7 +280,7 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 			flushes = append(flushes, e.flush)
 		}
 	}
-	switch rc := resolverConfig(c, d.cache, l.transport, d.clock, d.log); reach {
+	switch rc := d.resolverConfig(c); reach {
 	case inResolver:
 		if err := d.succeed(rc); err != nil {
 			return nil, nil, err
@@ -292,6 +297,7 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 	}
 	l.config = c
 	d.followNTAs(c)
+	d.lists.Store(&c.Lists)
 	return changed, waiting, nil
 }
 

@@ -162,15 +162,15 @@ func one[T any](parse func(string) (T, error), field func(*Config) *T) func(*Con
 func each[T any](parse func(string) (T, error), field func(*Config) *[]T) func(*Config, []string, string) error {
 	return func(c *Config, values []string, _ string) error {
 		list := make([]T, 0, len(values))
-		for _, text := range values {
+		err := eachValue(values, func(text string) error {
 			v, err := parse(text)
-			if err != nil {
-				return err
-			}
 			list = append(list, v)
+			return err
+		})
+		if err == nil {
+			*field(c) = list
 		}
-		*field(c) = list
-		return nil
+		return err
 	}
 }
 
@@ -204,56 +204,63 @@ func setHints(c *Config, values []string, dir string) error {
 // setAnchors reads the anchors. A file without records gives none, so that nothing is validated.
 func setAnchors(c *Config, values []string, dir string) error {
 	var anchors []validate.Anchor
-	for _, name := range values {
+	err := eachValue(values, func(name string) error {
 		name = inDir(dir, name)
 		f, err := os.Open(name)
 		if err != nil {
 			return err
 		}
+		defer f.Close()
 		more, err := validate.ParseAnchors(f, name)
-		f.Close()
-		if err != nil {
-			return err
-		}
 		anchors = append(anchors, more...)
+		return err
+	})
+	if err == nil {
+		c.Anchors = anchors
 	}
-	c.Anchors = anchors
-	return nil
+	return err
 }
 
 func setLocalData(c *Config, values []string, _ string) error {
 	c.LocalData = policy.LocalData{}
-	for _, line := range values {
+	return eachValue(values, func(line string) error {
 		if err := c.LocalData.Add(line); err != nil {
 			return fmt.Errorf("%q: %w; write it as \"host.example. 3600 A 192.0.2.1\"", line, err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // setAnchorState takes the name of a file that need not be there yet; its folder must be.
-func setAnchorState(c *Config, values []string, dir string) error {
-	name := inDir(dir, values[len(values)-1])
-	if _, err := os.Stat(filepath.Dir(name)); err != nil {
-		return err
-	}
-	c.AnchorState = name
-	return nil
+func setAnchorState(c *Config, values []string, dir string) (err error) {
+	c.AnchorState, err = inFolder(dir, values[len(values)-1])
+	return err
 }
 
 // setCacheFile takes the name of a file that need not be there yet; its folder must be.
-func setCacheFile(c *Config, values []string, dir string) error {
-	name := inDir(dir, values[len(values)-1])
-	if _, err := os.Stat(filepath.Dir(name)); err != nil {
-		return err
-	}
-	c.CacheFile = name
-	return nil
+func setCacheFile(c *Config, values []string, dir string) (err error) {
+	c.CacheFile, err = inFolder(dir, values[len(values)-1])
+	return err
 }
 
-func setControl(c *Config, values []string, dir string) error {
-	c.Control = inDir(dir, values[len(values)-1])
-	return nil
+// setControl takes the name of a socket; its folder must be there.
+func setControl(c *Config, values []string, dir string) (err error) {
+	c.Control, err = inFolder(dir, values[len(values)-1])
+	return err
+}
+
+// inFolder resolves the name of a file that is yet to be made, in a folder that is there.
+func inFolder(dir, name string) (string, error) {
+	name = inDir(dir, name)
+	folder := filepath.Dir(name)
+	info, err := os.Stat(folder)
+	if err != nil {
+		return "", fmt.Errorf("%w; make the folder %s, or name another", err, folder)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is no folder; name one", folder)
+	}
+	return name, nil
 }
 
 func setClockFile(c *Config, values []string, dir string) error {

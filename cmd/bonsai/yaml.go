@@ -113,15 +113,28 @@ func (r *reader) keys(n *yaml.Node) {
 		case r.said[s.key].line != 0:
 			r.complain(key, s.key, "is given twice, first in line %d; keep one", r.said[s.key].line)
 		case s.setZones != nil:
-			r.said[s.key] = given{zones: r.zones(s, value), line: key.Line}
+			zones, lines := r.zones(s, value)
+			r.said[s.key] = given{zones: zones, line: key.Line, lines: lines}
 		case s.setItems != nil:
-			r.said[s.key] = given{items: r.items(s, value), line: key.Line}
+			items, lines := r.items(s, value)
+			r.said[s.key] = given{items: items, line: key.Line, lines: lines}
 		default:
 			if values, ok := r.values(s, key, value); ok {
-				r.said[s.key] = given{values: values, line: key.Line}
+				r.said[s.key] = given{values: values, line: key.Line, lines: linesOf(value)}
 			}
 		}
 	}
+}
+
+// linesOf returns the lines of the values that a node holds.
+func linesOf(value *yaml.Node) (lines []int) {
+	if value.Kind != yaml.SequenceNode {
+		return []int{value.Line}
+	}
+	for _, item := range value.Content {
+		lines = append(lines, item.Line)
+	}
+	return lines
 }
 
 // unknownKey says what may have been meant.
@@ -165,14 +178,15 @@ func (r *reader) values(s *setting, key, value *yaml.Node) (values []string, ok 
 }
 
 // items reads a list of mappings.
-func (r *reader) items(s *setting, value *yaml.Node) (items []item) {
+func (r *reader) items(s *setting, value *yaml.Node) (items []item, lines []int) {
 	if value.Kind != yaml.SequenceNode {
 		r.complain(value, s.key, "is not a list; write - %s: VALUE", s.fields[0])
-		return nil
+		return nil, nil
 	}
 	for _, n := range value.Content {
+		line := n.Line
 		n = resolve(n)
-		it := item{line: n.Line, fields: map[string][]string{}}
+		it := item{fields: map[string][]string{}}
 		switch {
 		case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
 			it.fields[s.fields[0]] = []string{n.Value}
@@ -189,28 +203,29 @@ func (r *reader) items(s *setting, value *yaml.Node) (items []item) {
 				it.fields[key.Value] = values
 			}
 		}
-		items = append(items, it)
+		items, lines = append(items, it), append(lines, line)
 	}
-	return items
+	return items, lines
 }
 
 // zones reads forward-zones or stub-zones.
-func (r *reader) zones(s *setting, value *yaml.Node) (zones []zonecut.Configured) {
+func (r *reader) zones(s *setting, value *yaml.Node) (zones []zonecut.Configured, lines []int) {
 	if value.Kind != yaml.SequenceNode {
 		r.complain(value, s.key, "is not a list; write - name: example.org, and below it addrs: [192.0.2.1]")
-		return nil
+		return nil, nil
 	}
 	for _, item := range value.Content {
+		line := item.Line
 		item = resolve(item)
 		if item.Kind != yaml.MappingNode {
 			r.complain(item, s.key, "has an item that is no mapping; write - name: example.org, and below it addrs: [192.0.2.1]")
 			continue
 		}
 		if z, ok := r.zone(s, item); ok {
-			zones = append(zones, z)
+			zones, lines = append(zones, z), append(lines, line)
 		}
 	}
-	return zones
+	return zones, lines
 }
 
 // zoneKeys are the keys of an item of forward-zones or stub-zones.

@@ -50,9 +50,11 @@ func (b *block) find(name wire.Name) *List {
 		}
 		for _, allow := range b.allow {
 			if allow.Covers(name) {
+				allow.decided()
 				return nil
 			}
 		}
+		b.lists[i].Names.decided()
 		return &b.lists[i]
 	}
 	return nil

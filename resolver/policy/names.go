@@ -5,13 +5,14 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"runtime"
+	"sync/atomic"
 
 	"bonsai/wire"
 )
 
 // NameSet is a set of names by their 64-bit hashes, at eight to ten bytes a name: a list of millions
 // fits where their spellings would not. A name that is not in the set is taken for one that is with a
-// chance of its size in 2^64, under a hash seed drawn anew for each set. It is immutable.
+// chance of its size in 2^64, under a hash seed drawn anew for each set. It is immutable, but for its counter.
 //
 // Most names asked for are in no set, nor is anything above them. What tells of that comes first: it is
 // small, and one look at it decides of most names, for of a name's last two labels most sets know
@@ -27,6 +28,7 @@ type NameSet struct {
 	slots  []byte
 	places int
 	count  int
+	hits   *atomic.Uint64 // nil: not counted
 }
 
 const (
@@ -144,6 +146,17 @@ func (s *NameSet) fillSlots(hashes []uint64) {
 		var tag [8]byte
 		binary.LittleEndian.PutUint64(tag[:], tagOf(h))
 		copy(s.slots[slotSize*i:], tag[:slotSize])
+	}
+}
+
+// CountIn makes n count the queries and answers that the set decided. It is called before the set is
+// given to rules.
+func (s *NameSet) CountIn(n *atomic.Uint64) { s.hits = n }
+
+// decided counts.
+func (s *NameSet) decided() {
+	if s.hits != nil {
+		s.hits.Add(1)
 	}
 }
 

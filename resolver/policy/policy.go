@@ -27,6 +27,15 @@ const (
 	Cached                 // from the cache alone: nothing is resolved for this query
 )
 
+// Actions are the names of the actions, for counters.
+var Actions = [...]string{
+	Pass: "pass", Drop: "drop", Fail: "fail", Answer: "answer", Text: "answer_text", Truncate: "truncate",
+	Changed: "change", Cached: "cached_only",
+}
+
+// String returns the action's name.
+func (a Action) String() string { return Actions[a] }
+
 // Request is what rules look at. It borrows the query.
 type Request struct {
 	Query  *wire.Query
@@ -66,8 +75,7 @@ type Config struct {
 	AllowLists     []*NameSet     // not blocked, whatever BlockLists say
 	BlockLists     []List
 	RateLimit      RateLimit
-	RateStats      *RateStats    // counts for RateLimit; kept over reloads by the caller
-	RateClock      func() uint64 // monotonic, 64ths of a second
+	RateTable      *RateTable // of RateLimit; kept over reloads by the caller
 }
 
 // fail is an Outcome that refuses with an extended error.

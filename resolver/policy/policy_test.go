@@ -3,12 +3,15 @@ package policy
 import (
 	"encoding/binary"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
 
 	"bonsai/cache/entry"
-
 	"bonsai/wire"
 )
 
@@ -135,5 +138,33 @@ func TestSpecialUse(t *testing.T) {
 				t.Errorf("answer %q, want %q", got, c.answer)
 			}
 		})
+	}
+}
+
+// Every rule's name is one that decisions are counted by.
+func TestRulesHaveNames(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`Rule: +"([a-z0-9-]*)"|fail\("([a-z0-9-]*)"`)
+	found := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(source), -1) {
+			name := m[1] + m[2]
+			if found[name] = true; RuleIndex(name) == len(Rules) {
+				t.Errorf("%s: the rule %q is not in Rules", file, name)
+			}
+		}
+	}
+	if len(found) != len(Rules) {
+		t.Errorf("%d rules in the source, %d in Rules", len(found), len(Rules))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"bonsai/wire"
 )
@@ -20,29 +21,54 @@ type RateLimit struct {
 // limited less than it might be, never more.
 const limitBuckets = 1 << 16
 
-// rateLimit keeps a token bucket a client, in one word each: 24 bits that tell clients of a bucket
-// apart, 16 bits of tokens, 24 bits of the time they were counted at, in 64ths of a second.
+// RateTable remembers what clients sent, and counts what the limit did. Its owner keeps it when the
+// policy is made anew, so that nobody has a burst again. It is for any number of goroutines.
 //
-// It is for queries whose source may be forged: those over TCP and those with a good server cookie
-// pass (RFC 7873 §5.2.3). A dropped query's real client comes back over TCP when it slips.
-type rateLimit struct {
-	limit   RateLimit
-	clock   func() uint64 // 64ths of a second
+// There is one word a bucket: 24 bits that tell its clients apart, and 40 bits of the time at which the
+// client will have used up what it sent, in ticks. By that time alone it is known how much it may still
+// send (the generic cell rate algorithm).
+type RateTable struct {
+	Dropped, Slipped, WouldLimit atomic.Uint64
+
+	clock   func() time.Duration
 	seed    maphash.Seed
-	buckets [limitBuckets]atomic.Uint64
 	slips   atomic.Uint32
-	stats   *RateStats
+	buckets atomic.Pointer[[limitBuckets]atomic.Uint64] // nil before there is a limit
 }
 
-// RateStats counts what a limit did.
-type RateStats struct{ Dropped, Slipped, WouldLimit atomic.Uint64 }
+// NewRateTable makes an empty table. clock is monotonic.
+func NewRateTable(clock func() time.Duration) *RateTable {
+	return &RateTable{clock: clock, seed: maphash.MakeSeed()}
+}
 
-func newRateLimit(limit RateLimit, clock func() uint64, stats *RateStats) *rateLimit {
+const (
+	tickBits       = 10 // a tick is 1024 ns
+	ticksPerSecond = int(time.Second) >> tickBits
+	timeBits       = 40 // thirteen days: what looks later than anything can be is older than now
+	timeMask       = 1<<timeBits - 1
+)
+
+// rateLimit is for queries whose source may be forged: those over TCP and those with a good server
+// cookie pass (RFC 7873 §5.2.3). A dropped query's real client comes back over TCP when it slips.
+type rateLimit struct {
+	limit   RateLimit
+	table   *RateTable
+	buckets *[limitBuckets]atomic.Uint64
+	each    uint64 // ticks that a query takes up
+	ahead   uint64 // ticks that the time of a client's bucket may lie ahead for one more to pass
+}
+
+func newRateLimit(limit RateLimit, table *RateTable) *rateLimit {
 	if limit.Burst == 0 {
 		limit.Burst = limit.QPS
 	}
 	limit.Burst = min(limit.Burst, 0xFFFF)
-	return &rateLimit{limit: limit, clock: clock, seed: maphash.MakeSeed(), stats: stats}
+	if table.buckets.Load() == nil {
+		table.buckets.CompareAndSwap(nil, new([limitBuckets]atomic.Uint64))
+	}
+	l := &rateLimit{limit: limit, table: table, buckets: table.buckets.Load(), each: uint64(max(1, ticksPerSecond/limit.QPS))}
+	l.ahead = l.each * uint64(limit.Burst-1)
+	return l
 }
 
 func (l *rateLimit) Judge(r *Request) Outcome {
@@ -51,42 +77,31 @@ func (l *rateLimit) Judge(r *Request) Outcome {
 	}
 	switch {
 	case l.limit.Only:
-		l.stats.WouldLimit.Add(1)
+		l.table.WouldLimit.Add(1)
 		return Outcome{}
-	case l.limit.Slip > 0 && l.slips.Add(1)%uint32(l.limit.Slip) == 0:
-		l.stats.Slipped.Add(1)
+	case l.limit.Slip > 0 && l.table.slips.Add(1)%uint32(l.limit.Slip) == 0:
+		l.table.Slipped.Add(1)
 		return Outcome{Action: Truncate, EDE: wire.NoEDE, Rule: "rate-limit"}
 	}
-	l.stats.Dropped.Add(1)
+	l.table.Dropped.Add(1)
 	return Outcome{Action: Drop, EDE: wire.NoEDE, Rule: "rate-limit"}
 }
 
-const (
-	tagMask  = 1<<24 - 1
-	timeMask = 1<<24 - 1
-)
-
-// take spends one token of a client, if it has one.
+// take spends one query of what a client may send. What is limited writes nothing.
 func (l *rateLimit) take(client netip.Addr) bool {
 	h := l.hash(client)
-	bucket, tag := &l.buckets[h%limitBuckets], h>>40
-	now := l.clock()
+	bucket, tag := &l.buckets[h%limitBuckets], h>>timeBits
+	now := uint64(l.table.clock()) >> tickBits & timeMask
 	for {
-		old := bucket.Load()
-		tokens := uint64(l.limit.Burst)
-		if old>>40 == tag && old != 0 {
-			elapsed := (now - old) & timeMask
-			tokens = min(tokens, old>>24&0xFFFF+elapsed*uint64(l.limit.QPS)/64)
-			if elapsed*uint64(l.limit.QPS) < 64 {
-				now = old & timeMask // less than a token's time: let it add up
-			}
+		old, due := bucket.Load(), now
+		if old>>timeBits == tag && (old-now)&timeMask <= l.ahead+l.each {
+			due = old & timeMask
 		}
-		ok := tokens > 0
-		if ok {
-			tokens--
+		if (due-now)&timeMask > l.ahead {
+			return false
 		}
-		if bucket.CompareAndSwap(old, tag<<40|tokens<<24|now&timeMask) {
-			return ok
+		if bucket.CompareAndSwap(old, tag<<timeBits|(due+l.each)&timeMask) {
+			return true
 		}
 	}
 }
@@ -97,5 +112,5 @@ func (l *rateLimit) hash(client netip.Addr) uint64 {
 	if !client.Is4() {
 		n = 7 // RFC 6177 §2: a site has a /48 to a /56
 	}
-	return maphash.Bytes(l.seed, b[:n])
+	return maphash.Bytes(l.table.seed, b[:n])
 }

@@ -86,6 +86,22 @@ func (r *Resolver) checkAnchors() time.Duration {
 	return time.Duration(validate.NextQuery(&keys, failed, now)) * time.Second
 }
 
+// clockWarning is how often at most the clock is doubted in the log, in seconds.
+const clockWarning = 60
+
+// doubtClock counts and tells that the clock is wrong by what the root has signed.
+func (r *Resolver) doubtClock(c validate.Clock) {
+	what, count := "behind: no signature of the root is valid yet", &r.stats.clockBehind
+	if c == validate.ClockAhead {
+		what, count = "ahead: all signatures of the root have expired", &r.stats.clockAhead
+	}
+	count.Add(1)
+	now, told := r.now(), r.stats.clockTold.Load()
+	if (told == 0 || now-told >= clockWarning) && r.stats.clockTold.CompareAndSwap(told, now) {
+		r.log.Warn("nothing validates, for the clock seems to be "+what, "now", time.Unix(int64(now), 0).UTC())
+	}
+}
+
 // sharedKeeper is handed on from a Resolver to its successor.
 type sharedKeeper struct {
 	sync.Mutex

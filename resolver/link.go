@@ -258,7 +258,10 @@ func (t *tree) judge(ctx context.Context, res *iterate.Result) (validate.Verdict
 	f.server = res.Server
 	// Signatures of the root that are all out of their time tell of our clock, not of the data.
 	f.clock = verdict.Clock
-	f.local = verdict.Clock != validate.ClockRight
+	if verdict.Clock != validate.ClockRight {
+		f.local = true
+		t.r.doubtClock(verdict.Clock)
+	}
 	if verdict.Status == wire.Indeterminate && verdict.Err != nil {
 		f.because(verdict.Err)
 	}

@@ -86,6 +86,9 @@ type stats struct {
 
 	dnames, denials, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
 
+	clockBehind, clockAhead atomic.Uint64
+	clockTold               atomic.Uint32 // second of the last warning about the clock
+
 	failures [32]atomic.Uint64 // by extended error, the last for all others
 }
 
@@ -118,6 +121,8 @@ type Stats struct {
 	Refreshes     uint64
 	RefreshesLost uint64
 	Failures      map[wire.EDECode]uint64
+	ClockBehind   uint64 // verdicts put aside, for all signatures of the root were not valid yet
+	ClockAhead    uint64 // and for all had expired
 }
 
 // Decision counts what a rule decided in one way.
@@ -148,6 +153,7 @@ func (r *Resolver) Stats() Stats {
 		Lookups: map[string]uint64{}, Failures: map[wire.EDECode]uint64{},
 		InFlight: r.flights.count(), Panics: r.stats.panics.Load(), Shed: r.stats.shed.Load(), Stale: r.stats.stale.Load(),
 		Refreshes: r.stats.refreshes.Load(), RefreshesLost: r.stats.refreshesDropped.Load(),
+		ClockBehind: r.stats.clockBehind.Load(), ClockAhead: r.stats.clockAhead.Load(),
 	}
 	r.stats.mu.Lock()
 	workers := append([]*workerStats{&r.stats.miss}, r.stats.workers...)

@@ -146,6 +146,11 @@ var metrics = slices.Concat([]metric{
 				emit(float64(n), strconv.Itoa(int(code)))
 			}
 		}},
+	{"bonsai_clock_doubts_total", "Verdicts put aside because all signatures of the root are out of their time, by what the clock would be.",
+		counterKind, []string{"clock"}, func(s *snapshot, emit emit) {
+			emit(float64(s.resolver.ClockBehind), "behind")
+			emit(float64(s.resolver.ClockAhead), "ahead")
+		}},
 	{"bonsai_stale_answers_total", "Answers served after their end (RFC 8767).", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.resolver.Stale })},
 	{"bonsai_refreshes_total", "Answers renewed before their end.", counterKind, nil,

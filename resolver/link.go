@@ -147,9 +147,9 @@ func (t *tree) cachedAbove(name wire.Name, rt wire.Type, now uint32) *link {
 }
 
 // redirects says whether what is kept for DNAME at a name is a DNAME there, and not a denial or an
-// alias that leads to one.
+// alias that leads to one. RFC 4592 §4.4: one that was made from a wildcard does not.
 func redirects(c *link, at wire.Name) bool {
-	return len(c.Answer) > 0 && c.Answer[0].Is(at, wire.TypeDNAME)
+	return len(c.Answer) > 0 && c.Answer[0].Is(at, wire.TypeDNAME) && !expanded(&c.Answer[0])
 }
 
 // usable passes a cached link unless a refresh is to renew it.

@@ -89,6 +89,11 @@ func (j *judgement) judgeAnswer() (wild []wildcard) {
 			continue
 		}
 		f := j.judgeSet(set)
+		// RFC 4592 §4.4: a DNAME at a wildcard would make other aliases for each cache, and is rejected.
+		if set.Type == wire.TypeDNAME && r.QType != wire.TypeDNAME && f.expanded(set) {
+			f = finding{status: wire.Bogus, reason: because(wire.EDEBogus, f.signer, "%s is made from a wildcard", describe(set))}
+			set.Status = f.status
+		}
 		j.weaken(f.status, f.reason)
 		if f.expanded(set) {
 			wild = append(wild, wildcard{i, f.labels, f.signer})

@@ -19,13 +19,13 @@ import (
 // law is the order of packages: of "a < b", b and all above b may import a and all below a. What it
 // does not allow is forbidden.
 const law = `
-	NONE < wire;
+	NONE < wire, cache/offheap;
 	wire < cache/entry < cache;
 	wire < resolver/serve, resolver/exchange, resolver/validate;
-	cache/entry < resolver/policy;
+	cache/entry, cache/offheap < resolver/policy;
 	cache < resolver/zonecut;
 	cache, resolver/exchange, resolver/zonecut < resolver/iterate;
-	cache < resolver/denial;
+	cache, cache/offheap < resolver/denial;
 	resolver/serve, resolver/iterate, resolver/policy, resolver/validate, resolver/denial < resolver;
 	resolver/exchange < resolver/replay, resolver/lab;
 	resolver, resolver/lab < cmd/bonsai;
@@ -42,16 +42,17 @@ var confined = map[string][]string{
 	"github.com/miekg/dns": {"bench", "resolver/validate", "resolver/zonecut/hints.go", "resolver/policy/localdata.go", "cmd/bonsai/records.go",
 		"resolver/replay", "resolver/lab"},
 	"github.com/cloudflare/circl/": {"resolver/validate"},
-	"golang.org/x/sys/":            {"cache", "resolver/policy", "resolver/serve", "resolver/exchange", "cmd/bonsai"},
+	"golang.org/x/sys/":            {"cache", "cache/offheap", "resolver/serve", "resolver/exchange", "cmd/bonsai"},
 	"golang.org/x/net/":            {"resolver/serve"},
 	"gonum.org/v1/plot":            {"bench/report"},
 }
 
 // timeless are packages whose every output is a function of their inputs.
 var timeless = map[string][]string{
-	"wire":        {"net", "time"},
-	"cache/entry": {"net", "time"},
-	"cache":       {"net", "time"},
+	"wire":          {"net", "time"},
+	"cache/entry":   {"net", "time"},
+	"cache":         {"net", "time"},
+	"cache/offheap": {"net", "time"},
 }
 
 const module = "bonsai/"

@@ -21,6 +21,7 @@
 package denial
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -82,7 +83,8 @@ func New(config Config) *Store {
 		byID:     make(map[uint32]*zone),
 	}
 	// The rest is for records, each with up to 8 bytes of order beside 100 or more of its own.
-	s.ring.init(int(config.Size * 11 / 16))
+	release := s.ring.init(int(config.Size * 11 / 16))
+	runtime.AddCleanup(s, func(release func()) { release() }, release)
 	return s
 }
 

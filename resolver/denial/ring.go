@@ -3,6 +3,8 @@ package denial
 import (
 	"encoding/binary"
 	"sync/atomic"
+
+	"bonsai/cache/offheap"
 )
 
 // ref is the offset of a record in the ring; no record lies at 0.
@@ -29,7 +31,7 @@ const (
 	grain     = 64 // bytes of the ring that share a bit of use; at most a few records do
 )
 
-// ring is the memory of records.
+// ring is the memory of records. What is read from it is copied before the Store's lock is given up.
 type ring struct {
 	bytes      []byte
 	head, tail int // the next record is written at head, the oldest lies at tail
@@ -37,10 +39,12 @@ type ring struct {
 	use        []atomic.Uint32
 }
 
-func (r *ring) init(size int) {
-	r.bytes = make([]byte, size/grain*grain)
+// init makes a ring of about so many bytes, which release gives back.
+func (r *ring) init(size int) (release func()) {
+	r.bytes, release = offheap.Reserve(size / grain * grain)
 	r.use = make([]atomic.Uint32, size/grain/32+1)
 	r.head, r.tail = unit, unit // so that 0 is no record
+	return release
 }
 
 func (r *ring) used() int { return r.full }

@@ -1,16 +1,20 @@
 package policy
 
-import "slices"
+import (
+	"slices"
 
-// hashes are words outside the Go heap, as reserve gives them.
+	"bonsai/cache/offheap"
+)
+
+// hashes are words outside the Go heap, as offheap.Reserve gives them.
 type hashes struct {
 	words   []uint64
 	release func()
 }
 
 func newHashes(n int) hashes {
-	mem, release := reserve(8 * n)
-	return hashes{wordsOf(mem), release}
+	mem, release := offheap.Reserve(8 * n)
+	return hashes{offheap.Words(mem), release}
 }
 
 // hashList grows by chunks, so that it never holds what it has twice.

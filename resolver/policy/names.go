@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"bonsai/cache/offheap"
 	"bonsai/wire"
 )
 
@@ -119,13 +120,13 @@ func (b *NameSetBuilder) Build() *NameSet {
 
 // keep reserves memory that goes with the set.
 func (s *NameSet) keep(size int) []byte {
-	mem, release := reserve(size)
+	mem, release := offheap.Reserve(size)
 	runtime.AddCleanup(s, func(release func()) { release() }, release)
 	return mem
 }
 
 func (s *NameSet) newFilter(hashes []uint64) filter {
-	f := filter(wordsOf(s.keep(8 * (len(hashes)*filterBits/64 + 1))))
+	f := filter(offheap.Words(s.keep(8 * (len(hashes)*filterBits/64 + 1))))
 	for _, h := range hashes {
 		word, mask := f.at(h)
 		f[word] |= mask

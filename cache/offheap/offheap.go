@@ -1,4 +1,6 @@
-package policy
+// Package offheap gives memory that lies outside the Go heap: the collector neither scans it nor takes
+// it into account when it sets its goal.
+package offheap
 
 import "unsafe"
 
@@ -9,7 +11,7 @@ func reserveHeap(size int) (mem []byte, release func()) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size), func() {}
 }
 
-// wordsOf views memory that reserve gave as words.
-func wordsOf(mem []byte) []uint64 {
+// Words views memory that Reserve gave as words.
+func Words(mem []byte) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/8)
 }

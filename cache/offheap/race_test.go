@@ -1,0 +1,5 @@
+//go:build race
+
+package offheap
+
+func init() { raceEnabled = true }

@@ -160,8 +160,14 @@ func (e Entry) Expires() uint32 {
 
 // Original returns the lifetime in seconds that the entry had when it was packed.
 func (e Entry) Original() uint32 {
-	h, _ := e.read()
-	return h.lifetime
+	c, _ := e.begin()
+	if c.bad {
+		return 0
+	}
+	if e[kindAt]&codeMask == codeOther {
+		c.uint16()
+	}
+	return c.span()
 }
 
 // Status returns the status of the response.

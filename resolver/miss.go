@@ -24,7 +24,6 @@ var clients = sync.Pool{New: func() any { return &client{writer: newWriter(nil)}
 
 // Miss implements serve.Handler: it resolves, and answers within the client's patience.
 func (r *Resolver) Miss(ctx context.Context, x *serve.Exchange) {
-	begin := time.Now()
 	c := clients.Get().(*client)
 	c.stats = &r.stats.miss
 	defer clients.Put(c)
@@ -34,7 +33,6 @@ func (r *Resolver) Miss(ctx context.Context, x *serve.Exchange) {
 		return // Hit lets only whole queries pass
 	}
 	r.answerMiss(ctx, x, c, now)
-	r.stats.miss.missTime.observe(time.Since(begin), 1)
 }
 
 // recovered keeps a fault in the resolution of one name from ending the service of all others. It

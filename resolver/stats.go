@@ -3,40 +3,16 @@ package resolver
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"bonsai/resolver/policy"
 	"bonsai/resolver/serve"
 	"bonsai/wire"
 )
 
-// counter is written by one goroutine at a time and read by any: no locked instruction is needed.
+// counter is written by few and read by any.
 type counter struct{ n atomic.Uint64 }
 
-func (c *counter) add(n uint64) { c.n.Store(c.n.Load() + n) }
-
-// DurationBuckets are the upper bounds of the response duration histograms, in seconds.
-var DurationBuckets = [...]float64{
-	1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-}
-
-// histogram counts durations. Like counter it has one writer at a time, but for missTime, which is
-// shared and counted with locked additions.
-type histogram struct {
-	buckets [len(DurationBuckets) + 1]atomic.Uint64
-	nanos   atomic.Uint64
-}
-
-// observe counts n events that took d together.
-func (h *histogram) observe(d time.Duration, n int) {
-	each := (d / time.Duration(n)).Seconds()
-	i := 0
-	for i < len(DurationBuckets) && each > DurationBuckets[i] {
-		i++
-	}
-	h.buckets[i].Add(uint64(n))
-	h.nanos.Add(uint64(d))
-}
+func (c *counter) add(n uint64) { c.n.Add(n) }
 
 // countedTypes are the types that queries are counted by; the rest is one.
 var countedTypes = [...]wire.Type{
@@ -63,8 +39,6 @@ type workerStats struct {
 	lookups   [lookupResults]counter
 	dropped   counter
 	decisions [len(policy.Rules) + 1][len(policy.Actions)]counter // by rule, the last for all others
-	hitTime   histogram
-	missTime  histogram
 	_         [64]byte
 }
 
@@ -82,7 +56,7 @@ type stats struct {
 	// resolvers are those that have not ended, and ended what the others counted in all.
 	resolvers []*Resolver
 	ended     Parts
-	miss      workerStats // shared by all misses: its counters are approximate under contention
+	miss      workerStats // shared by all misses
 
 	dnames, denials, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
 
@@ -112,9 +86,7 @@ type Stats struct {
 	Lookups       map[string]uint64 // hit, stale, miss
 	Dropped       uint64            // queries that got no response
 	Decisions     []Decision        // of the policies' rules
-	HitDurations  Histogram
-	MissDurations Histogram
-	InFlight      int // resolutions
+	InFlight      int               // resolutions
 	Panics        uint64
 	Shed          uint64
 	Stale         uint64
@@ -130,20 +102,6 @@ type Decision struct {
 	Rule   string // one of policy.Rules, or "other"
 	Action policy.Action
 	Count  uint64
-}
-
-// Histogram holds counts for DurationBuckets and one more above them, not cumulated, and the sum in
-// seconds.
-type Histogram struct {
-	Buckets [len(DurationBuckets) + 1]uint64
-	Sum     float64
-}
-
-func (h *Histogram) add(from *histogram) {
-	for i := range from.buckets {
-		h.Buckets[i] += from.buckets[i].Load()
-	}
-	h.Sum += time.Duration(from.nanos.Load()).Seconds()
 }
 
 // Stats adds up what all workers counted.
@@ -218,6 +176,4 @@ func (out *Stats) addWorker(w *workerStats) {
 		out.Lookups[lookupNames[i]] += w.lookups[i].n.Load()
 	}
 	out.Dropped += w.dropped.n.Load()
-	out.HitDurations.add(&w.hitTime)
-	out.MissDurations.add(&w.missTime)
 }

@@ -1,8 +1,6 @@
 package resolver
 
 import (
-	"time"
-
 	"bonsai/cache"
 	"bonsai/cache/entry"
 	"bonsai/resolver/policy"
@@ -42,7 +40,6 @@ func (r *Resolver) NewWorker() serve.Worker {
 // Hit implements serve.Worker. The batch is hashed and its index lines are touched first, so that
 // the memory misses of its queries overlap.
 func (w *worker) Hit(batch []serve.Exchange, results []serve.Result) {
-	begin := time.Now()
 	if len(w.slots) < len(batch) {
 		w.slots = make([]slot, len(batch))
 	}
@@ -50,19 +47,12 @@ func (w *worker) Hit(batch []serve.Exchange, results []serve.Result) {
 	for i := range batch {
 		w.prepare(&w.slots[i], &batch[i], now)
 	}
-	hits := 0
 	for i := range batch {
 		s := &w.slots[i]
 		if s.pending {
 			s.decided = w.lookup(s, &batch[i], now)
-			if s.decided == serve.Answered {
-				hits++
-			}
 		}
 		results[i] = s.decided
-	}
-	if hits > 0 {
-		w.stats.hitTime.observe(time.Since(begin), hits)
 	}
 }
 

@@ -16,6 +16,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"bonsai/cache/entry"
 )
@@ -44,13 +45,13 @@ var ErrSize = errors.New("cache: size out of range")
 // Config says how a Cache is made.
 type Config struct {
 	Size       int64  // the budget in bytes: entries, index and all else
-	StaleLimit uint32 // seconds for which an expired entry is still found
+	StaleLimit uint32 // seconds for which an expired entry is still found; see SetStaleLimit
 }
 
 // Cache is the store. All methods may be called at once by many goroutines.
 type Cache struct {
 	shards  []shard
-	stale   uint32
+	stale   atomic.Uint32 // seconds
 	flushes flushes
 	stripes stripes
 }
@@ -61,7 +62,8 @@ func New(config Config) (*Cache, error) {
 		return nil, fmt.Errorf("%w: %d bytes, of %d to %d", ErrSize, config.Size, MinSize, MaxSize)
 	}
 	n := max(1, min(maxShards, config.Size/minShard))
-	c := &Cache{shards: make([]shard, n), stale: config.StaleLimit}
+	c := &Cache{shards: make([]shard, n)}
+	c.stale.Store(config.StaleLimit)
 	for i := range c.shards {
 		mem, release, err := reserve(int(config.Size / n / granule * granule))
 		if err != nil {
@@ -69,7 +71,7 @@ func New(config Config) (*Cache, error) {
 			c.Close()
 			return nil, err
 		}
-		c.shards[i].init(mem, release, config.StaleLimit)
+		c.shards[i].init(mem, release, &c.stale)
 	}
 	return c, nil
 }
@@ -108,7 +110,7 @@ func (c *Cache) PrefetchEntry(k *Key) { c.shard(k).touchEntry(k) }
 func (c *Cache) Lookup(k *Key, now uint32, buf []byte) (e entry.Entry, ok bool) {
 	f, ok := c.shard(k).read(k, buf)
 	stripe := &c.stripes[c.stripes.stripe()]
-	if !ok || isOver(f.entry.Expires(), now, c.stale) {
+	if !ok || isOver(f.entry.Expires(), now, c.stale.Load()) {
 		stripe.misses.Add(1)
 		return nil, false
 	}
@@ -116,6 +118,9 @@ func (c *Cache) Lookup(k *Key, now uint32, buf []byte) (e entry.Entry, ok bool) 
 	stripe.hits.Add(1)
 	return f.entry, true
 }
+
+// SetStaleLimit changes for how many seconds an expired entry is still found.
+func (c *Cache) SetStaleLimit(seconds uint32) { c.stale.Store(seconds) }
 
 // isOver says whether what expires then is expired for limit seconds or more.
 func isOver(expires, now, limit uint32) bool { return now >= expires && now-expires >= limit }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"bonsai/cache/entry"
@@ -96,6 +97,46 @@ func TestExpiry(t *testing.T) {
 				t.Errorf("counted %d hits and %d misses", st.Hits, st.Misses)
 			}
 		})
+	}
+}
+
+// TestExpiredStays: until the stale limit what is expired goes for want of room alone, and what goes then
+// is not counted as expired.
+func TestExpiredStays(t *testing.T) {
+	const ttl, limit = 10, 1000
+	c, next := newCache(t, MinSize, limit), 0
+	store := func(n int, now uint32) (first question) {
+		for i := range n {
+			q := answerOf(fmt.Sprintf("n%d.example.", next))
+			k := q.key()
+			if next++; i == 0 {
+				first = q
+			}
+			c.Store(&k, packed(t, q, 7, 400, now, ttl, false), now, c.Epoch())
+		}
+		return first
+	}
+	first := store(100, 1000)
+	store(1000, 1500) // far more than probation takes, and less than there is room for
+	if !has(c, first, 1500) {
+		t.Error("expired and unused, it went although there was room")
+	}
+	store(5000, 1600)
+	if st := c.Stats(); st.Expired != 0 || st.Unused == 0 {
+		t.Errorf("within the stale limit %d counted as expired, %d as unused", st.Expired, st.Unused)
+	}
+	store(5000, 3000)
+	if st := c.Stats(); st.Expired == 0 {
+		t.Error("beyond the stale limit none counted as expired")
+	}
+	expired := c.Stats().Expired
+	last := store(1, 3000)
+	c.SetStaleLimit(0)
+	if has(c, last, 3000+ttl) {
+		t.Error("without a stale limit the expired is found")
+	}
+	if store(5000, 3000+ttl); c.Stats().Expired == expired {
+		t.Error("without a stale limit none counted as expired")
 	}
 }
 

@@ -53,11 +53,10 @@ func (s *shard) oldest(r *ring) (t tail) {
 // use returns how often the live entry was used.
 func (t *tail) use() uint32 { return t.slot.b.use(t.slot.i) }
 
-// worthless says whether the live entry is kept for nobody: it is expired, and unused or beyond the
-// stale limit.
-func (s *shard) worthless(t *tail, now uint32) bool {
-	return t.expires <= now && t.use() == 0 || isOver(t.expires, now, s.staleLimit)
-}
+// worthless says whether the live entry is kept for nobody: it is beyond the stale limit. RFC 8767 §5:
+// until then what is expired may be all that there is in an outage, so that it goes for want of room
+// alone, as what has no time left.
+func (s *shard) worthless(t *tail, now uint32) bool { return isOver(t.expires, now, s.stale.Load()) }
 
 // allocate makes room for n bytes in r.
 func (s *shard) allocate(r *ring, n, now uint32, moves *int) (off uint32, ok bool) {
@@ -119,7 +118,7 @@ func (s *shard) leaveProbation(t *tail, now uint32, moves *int) {
 			s.carry(t, to, 0, moves)
 			return
 		}
-	case s.main.fit(t.n) || s.clearJunk(t, now, moves):
+	case s.main.fit(t.n) || t.expires > now && s.clearJunk(t, now, moves):
 		s.carry(t, s.main.take(t.n), use, moves)
 		return
 	}
@@ -136,7 +135,7 @@ func (s *shard) expire(t *tail) {
 }
 
 // clearJunk makes room in main for an entry that has earned none, of what is worth less than it: the
-// expired, and the unused that expires in less than seven tenths of its time.
+// unused that is expired, or will be in less than seven tenths of its time.
 func (s *shard) clearJunk(candidate *tail, now uint32, moves *int) bool {
 	for looks := maxLooks; looks > 0 && !s.main.fit(candidate.n); looks-- {
 		if s.main.empty() {

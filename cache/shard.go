@@ -19,10 +19,10 @@ type shard struct {
 	// What readers need; only buckets and clock ever change, and rarely.
 	mem        []byte
 	size       uint32
-	offsetBits uint32        // how many bits an offset takes in a slot
-	staleLimit uint32        // seconds
-	buckets    atomic.Uint32 // of the index
-	clock      atomic.Uint32 // counts what begin began; see read.go
+	offsetBits uint32         // how many bits an offset takes in a slot
+	stale      *atomic.Uint32 // the cache's stale limit, in seconds
+	buckets    atomic.Uint32  // of the index
+	clock      atomic.Uint32  // counts what begin began; see read.go
 
 	_ [64]byte // what writers write lies on other cache lines
 
@@ -56,8 +56,8 @@ const (
 )
 
 // init makes an empty shard of memory that is zero.
-func (s *shard) init(mem []byte, release func(), staleLimit uint32) {
-	s.mem, s.release, s.staleLimit = mem, release, staleLimit
+func (s *shard) init(mem []byte, release func(), stale *atomic.Uint32) {
+	s.mem, s.release, s.stale = mem, release, stale
 	s.size = uint32(len(mem))
 	s.offsetBits = uint32(bits.Len32(s.size - 1))
 	s.buckets.Store(firstBuckets)

@@ -14,7 +14,7 @@ type Counts struct {
 	Refreshed uint64 // stored over the entry of the same key
 	Carried   uint64 // copied from probation to main, or to the front of main
 	Displaced uint64 // moved to their other bucket to make room in the index
-	Expired   uint64 // forgotten because expired and of no more use
+	Expired   uint64 // forgotten because expired for longer than the stale limit
 	Unused    uint64 // forgotten because not used, or not enough, since stored or last carried
 	Hurried   uint64 // forgotten although used, because one insert had moved as many as it may
 	Crowded   uint64 // forgotten because other entries had all places that their key can have

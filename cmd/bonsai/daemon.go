@@ -88,7 +88,7 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize - denialSize(c), StaleLimit: c.StaleLimit}); err != nil {
+	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize - denialSize(c), StaleLimit: staleLimit(c)}); err != nil {
 		d.close()
 		return nil, err
 	}
@@ -128,6 +128,14 @@ func denialSize(c *Config) int64 {
 		return 0
 	}
 	return max(c.CacheSize/32, denial.MinSize)
+}
+
+// staleLimit is for how many seconds the cache keeps what is expired: not at all where it is for nobody.
+func staleLimit(c *Config) uint32 {
+	if !c.ServeStale {
+		return 0
+	}
+	return c.StaleLimit
 }
 
 func threads(c *Config) int {

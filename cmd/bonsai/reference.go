@@ -51,7 +51,7 @@ var reference = []struct {
 		{key: "cache-max-negative-ttl", value: "3600", unit: "seconds", why: "RFC 2308 §5: one to three hours work well; a name that appears is seen the same hour."},
 		{key: "serve-stale", value: "true", why: "While a zone's servers are down, old data is better than none (RFC 8767)."},
 		{key: "stale-ttl", value: "30", unit: "seconds", why: "RFC 8767 §5.2: what clients are told for stale data, so that they ask again soon."},
-		{key: "stale-limit", value: "86400", unit: "seconds", why: "RFC 8767 §5: one to three days. A restart is needed to change it."},
+		{key: "stale-limit", value: "86400", unit: "seconds", why: "RFC 8767 §5: one to three days; 0, like serve-stale: false, keeps nothing that is expired."},
 		{key: "stale-client-timeout", value: "1800", unit: "milliseconds", why: "RFC 8767 §5: clients give up after two seconds or so."},
 		{key: "failure-ttl", value: "60", unit: "seconds",
 			why: "Spares servers that fail from being asked by every client (RFC 9520 §3.2: 300 at most). What servers refuse is remembered a quarter of it, silence 5 s."},

@@ -40,11 +40,11 @@ type effect struct {
 // effects has every field of Config but for those that only go with another.
 var effects = map[string]effect{
 	"Listen": {"listen", atRestart, nil}, "Metrics": {"metrics", atRestart, nil}, "Threads": {"threads", atRestart, nil},
-	"CacheSize": {"cache-size", atRestart, nil}, "StaleLimit": {"stale-limit", atRestart, nil},
+	"CacheSize": {"cache-size", atRestart, nil},
 	"MaxInflight": {"max-inflight", atRestart, nil}, "MaxTCP": {"max-tcp", atRestart, nil},
 	"MaxTCPPerClient": {"max-tcp-per-client", atRestart, nil}, "ClockFile": {"clock-file", atRestart, nil}, "Control": {"control", atRestart, nil},
 
-	"LogLevel": {"log-level", atOnce, nil}, "CacheFile": {"cache-file", atOnce, nil},
+	"LogLevel": {"log-level", atOnce, nil}, "CacheFile": {"cache-file", atOnce, nil}, "StaleLimit": {"stale-limit", atOnce, keepStale},
 
 	"Allow": {"allow", inPolicy, nil}, "Refuse": {"refuse", inPolicy, nil}, "AllowSnoop": {"allow-snoop", inPolicy, nil},
 	"SpecialUse": {"special-use", inPolicy, nil}, "LocalData": {"local-data or hosts-files", inPolicy, nil},
@@ -56,7 +56,7 @@ var effects = map[string]effect{
 	"Outgoing": {"outgoing-address", inResolver, nil}, "ExcludedPorts": {"exclude-port", inResolver, nil},
 	"EDNSSize": {"edns-buffer-size", inResolver, nil}, "Cookies": {"cookies", inResolver, nil},
 	"AggressiveNSEC": {"aggressive-nsec", inResolver, nil}, "MinimalResponses": {"minimal-responses", inResolver, nil},
-	"Identity": {"identity", inResolver, nil}, "ServeStale": {"serve-stale", inResolver, nil},
+	"Identity": {"identity", inResolver, nil}, "ServeStale": {"serve-stale", inResolver, keepStale},
 	"StaleTTL": {"stale-ttl", inResolver, nil}, "StalePatience": {"stale-client-timeout", inResolver, nil},
 	"Rotate": {"rotate", inResolver, nil}, "FailureTTL": {"failure-ttl", inResolver, nil},
 	"Prefetch": {"prefetch", inResolver, nil}, "AnchorState": {"trust-anchor-state", inResolver, nil},
@@ -129,6 +129,9 @@ func (d *daemon) flushTrees(names []wire.Name) {
 		d.resolver.Current().FlushTree(name)
 	}
 }
+
+// keepStale lets the cache keep what is expired for as long as is said now.
+func keepStale(d *daemon, _, changed *Config) { d.cache.SetStaleLimit(staleLimit(changed)) }
 
 // flushTTLs forgets what would have another lifetime by the new limits.
 func flushTTLs(d *daemon, old, changed *Config) {

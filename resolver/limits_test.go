@@ -17,7 +17,10 @@ import (
 )
 
 // world writes a scenario too large to be a file: a root and test. below it, and whatever else.
-type world struct{ ranges strings.Builder }
+type world struct {
+	ranges strings.Builder
+	header string // lines of it beside where the root is
+}
 
 const (
 	rootAddr = "192.0.2.1"
@@ -74,7 +77,7 @@ func everything(zone, adjust, reply string) string {
 
 func (w *world) scenario(t *testing.T) *replay.Scenario {
 	t.Helper()
-	text := "stub-addr: " + rootAddr + "\nCONFIG_END\nSCENARIO_BEGIN generated\n" + w.ranges.String() + "STEP 1 NOTHING\nSCENARIO_END\n"
+	text := "stub-addr: " + rootAddr + "\n" + w.header + "CONFIG_END\nSCENARIO_BEGIN generated\n" + w.ranges.String() + "STEP 1 NOTHING\nSCENARIO_END\n"
 	s, err := replay.Parse(strings.NewReader(text), "generated.rpl")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 type link struct {
 	entry.Content
 	original  uint32      // lifetime when it was stored, in seconds; of a link from the cache
+	expired   bool        // it is past its end
 	synthetic bool        // made from proofs about other names: not kept
 	packed    entry.Entry // as it was stored; nil where it was not just now
 }
@@ -280,7 +281,7 @@ func (r *Resolver) newLinkOf(res *iterate.Result, rt wire.Type, now uint32, stat
 	case res.Kind == iterate.Alias:
 		c.QType = wire.TypeCNAME
 	case len(c.Answer) == 0:
-		c.Authority = negativeAuthority(res.Authority)
+		c.Authority = negativeAuthority(res.Authority, r.config.MinTTL)
 		if c.RCODE == wire.RCODENXDomain && c.Kind == entry.KindAnswer {
 			c.Kind, c.QType = entry.KindDenial, wire.TypeNone
 		}
@@ -361,12 +362,13 @@ func proofs(sets []wire.RRset) (out []wire.RRset) {
 }
 
 // negativeAuthority keeps the SOA and the proofs. RFC 2308 §5: the SOA's TTL is the lesser of its
-// own and its MINIMUM field, and RFC 9077 §3 has the same for NSEC and NSEC3.
-func negativeAuthority(sets []wire.RRset) (out []wire.RRset) {
+// own and its MINIMUM field, and RFC 9077 §3 has the same for NSEC and NSEC3. least is the configured
+// least TTL, in seconds, to which the SOA's own was raised already.
+func negativeAuthority(sets []wire.RRset, least uint32) (out []wire.RRset) {
 	ttl := ^uint32(0)
 	for i := range sets {
 		if s := &sets[i]; s.Type == wire.TypeSOA {
-			ttl = min(s.TTL, wire.SOAMinimum(s.RDATA[0]))
+			ttl = min(s.TTL, max(wire.SOAMinimum(s.RDATA[0]), least))
 			out = append(out, *s)
 			break
 		}

@@ -99,13 +99,12 @@ func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, no
 	case how != lookupMiss:
 		r.respond(x, q, e, now, how, &c.writer)
 		return nil, gone, true
-	case e != nil:
-		if r.config.StaleTTL > 0 {
-			stale = append(stale, e...)
-		}
-	case r.hasAlias(key, now, *found):
-		if r.config.StaleTTL > 0 {
-			stale = r.staleChain(key, now, *found)
+	case e != nil, r.hasAlias(key, now, *found):
+		var failing bool
+		if stale, failing = r.staleAnswer(key, now); failing {
+			r.stats.stale.Add(1)
+			r.respond(x, q, stale, now, lookupStale, &c.writer)
+			return nil, gone, true
 		}
 	case !q.Has(wire.FlagCD):
 		gone.question.t = q.QType
@@ -185,7 +184,7 @@ func (r *Resolver) Shed(x *serve.Exchange) {
 	r.stats.shed.Add(1)
 	now := r.now()
 	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
-	if e := r.staleAnswer(&key, now); e != nil {
+	if e, _ := r.staleAnswer(&key, now); e != nil {
 		r.respond(x, q, e, now, lookupStale, &c.writer)
 		return
 	}

@@ -124,13 +124,10 @@ func (r *Resolver) keepFailure(q question, f *failure, now uint32, epoch uint64)
 	if kept.life > timeoutTTL {
 		kept.life = max(timeoutTTL, kept.life*r.config.FailureTTL/unvalidatedTTL)
 	}
-	buf := scratch.Get().(*[]byte)
-	key := cache.MakeKey(entry.KindAnswer, 0, q.name, q.t)
-	if _, ok := r.cache.Lookup(&key, now, *buf); ok {
+	if r.hasAnyAge(q, now) {
 		kept.life = max(kept.life, refreshTTL)
 	}
-	scratch.Put(buf)
-	key = cache.MakeKey(entry.KindFailure, 0, q.name, q.t)
+	key := cache.MakeKey(entry.KindFailure, 0, q.name, q.t)
 	count := r.writes.of(q.name)
 	count.Add(1)
 	r.cache.Store(&key, packFailure(q, &kept, now), now, epoch)

@@ -3,6 +3,7 @@ package resolver
 import (
 	"context"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"bonsai/cache/entry"
@@ -33,14 +34,22 @@ func (r *Resolver) dueForRefresh(e entry.Entry, now uint32) bool {
 }
 
 // refreshSoon queues a refresh; a full queue drops it, for the name is asked again if it matters.
-func (r *Resolver) refreshSoon(q *wire.Query) {
+func (r *Resolver) refreshSoon(name wire.Name, t wire.Type) {
 	var f refresh
-	f.n = uint8(copy(f.name[:], q.Name()))
-	f.t = q.QType
+	f.n = uint8(copy(f.name[:], name))
+	f.t = t
 	select {
 	case r.refreshes <- f:
 	default:
 		r.stats.refreshesDropped.Add(1)
+	}
+}
+
+// renewKeySoon has a DS or DNSKEY RRset renewed that validation uses in the last tenth of its life, so
+// that no client will wait for it.
+func (r *Resolver) renewKeySoon(c *link, q question) {
+	if !r.config.NoPrefetch && c.original > 0 && c.Lifetime <= refreshBelow(c.original) && c.QType == q.t && c.QName == q.name {
+		r.refreshSoon(q.name, q.t)
 	}
 }
 
@@ -82,9 +91,34 @@ func (r *Resolver) renewCut(zone wire.Name) {
 // maxRefreshing bounds the refreshes under way at once.
 const maxRefreshing = 32
 
+// underWay holds the questions that are being asked again: a name that thousands ask for is queued as
+// often before its refresh has ended. Cuts are queued once anyway.
+type underWay struct {
+	mu  sync.Mutex
+	all map[question]bool
+}
+
+// begin says whether q was not under way, and is now.
+func (u *underWay) begin(q question) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all[q] {
+		return false
+	}
+	u.all[q] = true
+	return true
+}
+
+func (u *underWay) end(q question) {
+	u.mu.Lock()
+	delete(u.all, q)
+	u.mu.Unlock()
+}
+
 // refresher runs what hits have queued until the Resolver is closed.
 func (r *Resolver) refresher() {
 	slots := make(chan struct{}, maxRefreshing)
+	running := underWay{all: make(map[question]bool)}
 	for {
 		select {
 		case <-r.ctx.Done():
@@ -92,6 +126,11 @@ func (r *Resolver) refresher() {
 		case <-r.retired:
 			return
 		case f := <-r.refreshes:
+			q := question{name: wire.Name(f.name[:f.n]), t: f.t}
+			q.link = q.t == wire.TypeDS || q.t == wire.TypeDNSKEY // as validation asks: it joins
+			if !f.cut && !running.begin(q) {
+				continue
+			}
 			select {
 			case slots <- struct{}{}:
 			case <-r.ctx.Done():
@@ -101,10 +140,11 @@ func (r *Resolver) refresher() {
 				defer func() { <-slots }()
 				defer r.survive()
 				if f.cut {
-					r.renewCut(wire.Name(f.name[:f.n]))
+					r.renewCut(q.name)
 					return
 				}
-				r.renew(question{name: wire.Name(f.name[:f.n]), t: f.t})
+				defer running.end(q)
+				r.renew(q)
 			})
 		}
 	}

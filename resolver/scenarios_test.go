@@ -175,18 +175,18 @@ const denialSize = 1 << 20
 
 // start assembles a Resolver with a scenario's settings.
 func start(set *replay.Settings, network *replay.Internet, now func() uint32) (replay.Answerer, error) {
-	store, err := cache.New(cache.Config{Size: 8 << 20, StaleLimit: 0})
+	store, err := cache.New(cache.Config{Size: 8 << 20, StaleLimit: set.StaleLimit})
 	if err != nil {
 		return nil, err
 	}
 	config := resolver.Config{
-		Cache: store, Now: now, StaleTTL: 0, MinTTL: set.CacheMinTTL, MaxTTL: set.CacheMaxTTL,
+		Cache: store, Now: now, MinTTL: set.CacheMinTTL, MaxTTL: set.CacheMaxTTL,
 		NoRotation: true, FullResponses: !set.MinimalResponses,
 		Exchange: exchange.Config{
 			Transport: network, IPv4: set.IPv4, IPv6: set.IPv6, QueryLocalhost: set.QueryLocalhost,
 			EDNSSize: set.EDNSBufferSize, Cookies: true,
 		},
-		UDPSize: int(set.EDNSBufferSize), DenialSize: denialSize,
+		UDPSize: int(set.EDNSBufferSize), DenialSize: denialSize, NoStale: set.StaleLimit == 0,
 	}
 	// Without hints there are the built-in ones, none of which can be reached.
 	if set.RootHints != "" {

@@ -72,8 +72,11 @@ func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32,
 			// An alias has no other data (RFC 1034 §3.6.2): what says otherwise is older.
 			// Chains composed under it go too, and are composed anew from their links.
 			r.removeReplaced(c.QName, wire.TypeCNAME)
-		case !hasAlias(c.Answer):
-			r.remove(entry.KindAnswer, c.QName, wire.TypeCNAME)
+		case !hasAlias(c.Answer) && !standsBeside(c.QType):
+			// Nor has other data an alias: with it go the chains that were composed under it.
+			if r.remove(entry.KindAnswer, c.QName, wire.TypeCNAME) {
+				r.removeReplaced(c.QName, c.QType)
+			}
 		}
 	}
 }
@@ -91,7 +94,8 @@ func (r *Resolver) removeReplaced(name wire.Name, but wire.Type) {
 	}
 }
 
-func (r *Resolver) remove(kind entry.Kind, name wire.Name, t wire.Type) {
+// remove says whether there was an entry.
+func (r *Resolver) remove(kind entry.Kind, name wire.Name, t wire.Type) bool {
 	key := cache.MakeKey(kind, 0, name, t)
-	r.cache.Remove(&key)
+	return r.cache.Remove(&key)
 }

@@ -128,6 +128,7 @@ func (t *tree) Fetch(ctx context.Context, name wire.Name, rt wire.Type) (*valida
 	defer func() { t.wantRaw = raw }()
 	q := question{name: name.Canonical(), t: rt, link: true}
 	if c := t.cached(q.name, rt); c != nil {
+		t.r.renewKeySoon(c, q)
 		return fetched(c), nil
 	}
 	if rt == wire.TypeDS {

@@ -91,7 +91,7 @@ func (w *worker) lookup(s *slot, x *serve.Exchange, now uint32) serve.Result {
 		return serve.Missed
 	}
 	if how == lookupHit && w.r.dueForRefresh(e, now) {
-		w.r.refreshSoon(&s.query)
+		w.r.refreshSoon(wire.BorrowName(s.query.Name()), s.query.QType)
 	}
 	w.r.respond(x, &s.query, e, now, how, &w.writer)
 	return serve.Answered
@@ -154,10 +154,11 @@ func (r *Resolver) find(q *wire.Query, key *cache.Key, now uint32, found, other 
 		switch {
 		case q.Has(wire.FlagCD) && validation(code):
 			return stale, lookupMiss
-		case stale != nil && r.config.StaleTTL > 0 && !validation(code):
+		case validation(code) || r.config.StaleTTL == 0:
+		case stale != nil && !isChain(stale, key):
 			return stale, lookupStale
-		case !validation(code) && r.config.StaleTTL > 0 && r.hasAlias(key, now, found):
-			return nil, lookupMiss // a chain that fails further on: stale links may make it whole
+		case stale != nil || r.hasAlias(key, now, found):
+			return stale, lookupMiss // its links make the chain whole, of which some may have been renewed
 		}
 		return e, lookupHit
 	}
@@ -175,6 +176,12 @@ func (r *Resolver) verified(x *serve.Exchange, q *wire.Query, now uint32) bool {
 	}
 	c, ok := q.EDNS.Option(wire.OptionCookie)
 	return ok && r.cookies.valid(c, x.Client.Addr(), now)
+}
+
+// isChain says whether an entry was composed of aliases and where they lead. One of an alias alone has
+// the alias's type.
+func isChain(e entry.Entry, key *cache.Key) bool {
+	return e.HasAlias() && key.QType() != wire.TypeCNAME && key.QType() != wire.TypeDNAME
 }
 
 // hasAlias says whether the cache holds an alias of the key's name, of any age.

@@ -218,24 +218,68 @@ func TestValidationTime(t *testing.T) {
 	}
 }
 
+// setClock writes a clock file, in Unix seconds.
+func setClock(t *testing.T, file string, to int64) {
+	t.Helper()
+	if err := os.WriteFile(file+".new", fmt.Append(nil, to), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TTLs go by the clock file, at once.
 func TestClockFileMovesTTLs(t *testing.T) {
 	now := time.Now().Unix()
 	file := write(t, "clock", fmt.Sprint(now))
 	d := start(t, func(c *Config) { c.ClockFile = file })
-	move := func(by int64) {
-		if err := os.WriteFile(file+".new", fmt.Append(nil, now+by), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, step := range []struct{ at, ttl int64 }{{0, 3600}, {1, 3599}, {3000, 600}, {3001, 599}, {7200, 3600}, {7300, 3500}} {
-		move(step.at)
+		setClock(t, file, now+step.at)
 		got := query(t, d.addr(), "udp", "www.unsigned.lab.", dns.TypeA, nil)
 		if len(got.Answer) != 1 || int64(got.Answer[0].Header().Ttl) != step.ttl {
 			t.Errorf("at %d s: %v, want TTL %d", step.at, got.Answer, step.ttl)
+		}
+	}
+}
+
+// What has expired is served for as long as stale-limit says, which a reload changes; and not at all with
+// serve-stale off, which also takes away what is cached of it.
+func TestStaleLimit(t *testing.T) {
+	const day, name = 86400, "www.unsigned.lab."
+	now := time.Now().Unix()
+	file := write(t, "clock", fmt.Sprint(now))
+	d := start(t, func(c *Config) { c.ClockFile, c.StalePatience = file, 1 })
+	reload := func(edit func(*Config)) {
+		t.Helper()
+		d.again(edit)
+		if _, waiting, err := d.reload(); err != nil || len(waiting) > 0 {
+			t.Fatalf("waiting for a restart: %q, %v", waiting, err)
+		}
+	}
+	if got := query(t, d.addr(), "udp", name, dns.TypeA, nil); len(got.Answer) != 1 || got.Answer[0].Header().Ttl != 3600 {
+		t.Fatalf("at first: %v", got)
+	}
+	reload(func(c *Config) { c.IPv4 = false }) // by which the lab's servers are reached
+	for _, step := range []struct {
+		at     int64 // seconds after the end
+		edit   func(*Config)
+		served bool
+	}{
+		{10, nil, true}, {day - 10, nil, true}, {day + 10, nil, false},
+		{day + 20, func(c *Config) { c.StaleLimit = 3 * day }, true}, {3*day - 10, nil, true}, {3*day + 10, nil, false},
+		{100, func(c *Config) { c.StaleLimit = day }, true},
+		{200, func(c *Config) { c.ServeStale = false }, false}, {300, func(c *Config) { c.ServeStale = true }, true},
+		{400, func(c *Config) { c.StaleLimit = 0 }, false},
+	} {
+		setClock(t, file, now+3600+step.at)
+		if step.edit != nil {
+			reload(step.edit)
+		}
+		got := query(t, d.addr(), "udp", name, dns.TypeA, nil)
+		served := got.Rcode == dns.RcodeSuccess && len(got.Answer) == 1 && got.Answer[0].Header().Ttl == 30 && slices.Contains(ede(got), 3)
+		if served != step.served || !served && got.Rcode != dns.RcodeServerFailure {
+			t.Errorf("%d s after the end: %v", step.at, got)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type Settings struct {
 	Stubs, Forwards  []Zone
 	CacheMinTTL      uint32 // seconds; 0: none
 	CacheMaxTTL      uint32 // seconds; 0: the resolver's own
+	StaleLimit       uint32 // seconds that expired data is served for in need; 0: it is not
 	PrivateAddresses []string
 	PrivateDomains   []string
 	LocalData        []string // records in presentation format
@@ -161,6 +162,10 @@ func (set *Settings) flat(o Option) error {
 	case "special-use":
 		var err error
 		set.SpecialUse, err = yes(v)
+		return err
+	case "stale-limit":
+		var err error
+		set.StaleLimit, err = ttl(v)
 		return err
 	case "forward", "stub":
 		return set.flatZone(o.Key+"-zone", v)

@@ -40,7 +40,7 @@ type effect struct {
 // effects has every field of Config but for those that only go with another.
 var effects = map[string]effect{
 	"Listen": {"listen", atRestart, nil}, "Metrics": {"metrics", atRestart, nil}, "Threads": {"threads", atRestart, nil},
-	"CacheSize": {"cache-size", atRestart, nil},
+	"CacheSize":   {"cache-size", atRestart, nil},
 	"MaxInflight": {"max-inflight", atRestart, nil}, "MaxTCP": {"max-tcp", atRestart, nil},
 	"MaxTCPPerClient": {"max-tcp-per-client", atRestart, nil}, "ClockFile": {"clock-file", atRestart, nil}, "Control": {"control", atRestart, nil},
 

@@ -28,6 +28,9 @@ func runStatus(_ context.Context, d *daemon, _ []string) (reply, error) {
 		"resolutions_inflight": s.resolver.InFlight, "reloads": s.reloads, "reloads_refused": s.reloadsFailed,
 		"negative_trust_anchors": ntas,
 	}
+	if d.folders != nil {
+		data["readable"], data["writable"] = d.folders.Paths(false), d.folders.Paths(true)
+	}
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		fmt.Fprintf(&text, "%-24s %v\n", strings.ReplaceAll(key, "_", " "), data[key])

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"bonsai/cmd/bonsai/confine"
 	"bonsai/resolver/iterate"
 	"bonsai/resolver/policy"
 	"bonsai/resolver/validate"
@@ -58,6 +59,14 @@ type Config struct {
 
 	CacheFile string // "": a restart begins cold
 	Control   string // path of the control socket; "": none
+
+	User     string        // whom to become once the sockets are bound; "": stay who it is
+	Account  *confine.User // who that is; nil where User is "", and in a process that became it
+	Lockdown bool
+	Files    []namedFile // all that settings name, and the configuration itself
+
+	// folders are those that the process is locked in already; nil: it is not.
+	folders confine.Folders
 
 	BlockLists     []policy.List
 	ListSums       [2]uint64 // tell contents and settings of block and allow lists apart from others
@@ -114,6 +123,7 @@ func defaults() *Config {
 		StaleLimit:       86400,
 		StalePatience:    1800,
 		Prefetch:         true,
+		Lockdown:         true,
 	}
 }
 
@@ -216,10 +226,18 @@ func eachValue(values []string, f func(value string) error) error {
 // configure makes a Config of what the file says and, above it, what the flags say. The error joins
 // a problem for each thing that is wrong.
 func configure(flags map[string]given, file string) (*Config, error) {
+	return configureWithin(nil, flags, file)
+}
+
+// configureWithin is configure in a process that can reach no files but those in these folders; nil is
+// one that can reach all.
+func configureWithin(folders confine.Folders, flags map[string]given, file string) (*Config, error) {
 	c := defaults()
+	c.folders = folders
 	var errs []error
 	var said map[string]given
 	if file != "" {
+		c.Files = append(c.Files, namedFile{key: "config", path: file})
 		var dir string
 		var err error
 		if said, dir, err = readFile(file); err != nil {
@@ -247,10 +265,15 @@ func (c *Config) apply(said map[string]given, file, dir string) (errs []error) {
 			continue
 		}
 		var err error
+		known := len(c.Files)
 		if s.setItems != nil {
 			err = s.setItems(c, g.items, dir)
 		} else {
 			err = s.set(c, g.values, dir)
+		}
+		for i := range c.Files[known:] {
+			n := &c.Files[known+i]
+			n.file, n.key, n.line = file, s.key, g.at(&valueError{index: i})
 		}
 		if err != nil {
 			errs = append(errs, &problem{file: file, line: g.at(err), key: s.key, text: err.Error()})

@@ -34,24 +34,9 @@ func runCtl(ctx context.Context, c *command, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(request{Args: c.args[1:]})
+	response, err := send(ctx, path, c.args[0], c.args[1:])
 	if err != nil {
 		return err
-	}
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bonsai/"+c.args[0], bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(r)
-	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) {
-			err = op.Err
-		}
-		return fmt.Errorf("no bonsai answers at %s: %w; does it run with control: %s?", path, err, path)
 	}
 	defer response.Body.Close()
 	if !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
@@ -62,6 +47,30 @@ func runCtl(ctx context.Context, c *command, out io.Writer) error {
 		return err
 	}
 	return printReply(response.Body, c.json, out)
+}
+
+// send sends one control command over a socket and returns the response.
+func send(ctx context.Context, path, command string, args []string) (*http.Response, error) {
+	body, err := json.Marshal(request{Args: args})
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bonsai/"+command, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return nil, fmt.Errorf("no bonsai answers at %s: %w; does it run with control: %s?", path, err, path)
+	}
+	return response, nil
 }
 
 func printReply(body io.Reader, asJSON bool, out io.Writer) error {

@@ -12,12 +12,14 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"bonsai/cache"
+	"bonsai/cmd/bonsai/confine"
 	"bonsai/resolver"
 	"bonsai/resolver/denial"
 	"bonsai/resolver/exchange"
@@ -50,6 +52,7 @@ type daemon struct {
 	controls    net.Listener // nil where off
 	commands    *http.Server
 	supervisor  *supervisor
+	folders     confine.Folders // those that files can still be reached in; nil: all
 	started     time.Time
 	lists       atomic.Pointer[[]listInfo] // of the configuration that holds
 	controlling sync.RWMutex               // held for reading by a command
@@ -60,6 +63,15 @@ type daemon struct {
 // newDaemon binds all sockets and makes all parts, or none. transport is how servers are reached;
 // nil is the system's network.
 func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daemon, error) {
+	d, err := bindDaemon(c, transport, log)
+	if err == nil {
+		err = d.assemble(c)
+	}
+	return d, err
+}
+
+// bindDaemon does what may take root: it binds all sockets, or none.
+func bindDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daemon, error) {
 	limit, limited := cgroupMemory("/")
 	if err := fitMemory(c.CacheSize, limit, limited); err != nil {
 		return nil, err
@@ -79,26 +91,13 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 			return nil, err
 		}
 	}
-	for _, notice := range c.Notices {
-		log.Warn(notice)
-	}
 	if c.Metrics.IsValid() {
 		if d.metrics, err = net.Listen("tcp", c.Metrics.String()); err != nil {
 			d.close()
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize - denialSize(c), StaleLimit: staleLimit(c)}); err != nil {
-		d.close()
-		return nil, err
-	}
-	d.startWarm(c)
-	first, err := resolver.New(d.resolverConfig(c))
-	if err != nil {
-		d.close()
-		return nil, err
-	}
-	d.resolver = resolver.NewSwitch(first)
+	d.resolver = resolver.NewSwitch(nil)
 	packets, listeners, err := inherited()
 	if err != nil {
 		d.close()
@@ -113,12 +112,65 @@ func newDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*daem
 		d.close()
 		return nil, err
 	}
+	return d, nil
+}
+
+// assemble makes all other parts, or none and closes the sockets.
+func (d *daemon) assemble(c *Config) (err error) {
+	for _, notice := range c.Notices {
+		d.log.Warn(notice)
+	}
+	if d.cache, err = cache.New(cache.Config{Size: c.CacheSize - denialSize(c), StaleLimit: staleLimit(c)}); err != nil {
+		d.close()
+		return err
+	}
+	d.startWarm(c)
+	first, err := resolver.New(d.resolverConfig(c))
+	if err != nil {
+		d.close()
+		return err
+	}
+	d.resolver.Set(first)
 	d.reloader.mu.Lock()
 	d.followNTAs(c)
 	d.reloader.mu.Unlock()
 	d.web = newWeb(d)
 	d.commands = newControl(d)
-	return d, nil
+	return nil
+}
+
+// confine gives up what the sockets took, and what the process has no use for from now on: it becomes the
+// user, and locks itself in. What is in force is logged. c is to be the one that d was bound for.
+func (d *daemon) confine(c *Config) error {
+	if c.Account != nil && c.Control != "" {
+		if err := c.Account.Own(c.Control); err != nil {
+			return fmt.Errorf("control: %w", err)
+		}
+	}
+	if err := c.becomeUser(); err != nil {
+		return err
+	}
+	who := c.User
+	if who == "" {
+		who = "as started"
+	}
+	if !c.Lockdown {
+		d.log.Info("not locked in", "user", who, "reason", "lockdown: off")
+		return nil
+	}
+	time.Now().Zone() // its file is read once, and then out of reach
+	folders := c.lockedFolders()
+	o := confine.Lock(folders)
+	level := slog.LevelInfo
+	if !o.Whole {
+		level = slog.LevelWarn
+	}
+	d.log.Log(context.Background(), level, "locked in", "user", who, "capabilities", o.Capabilities, "landlock", o.Landlock,
+		"reads", strings.Join(folders.Paths(false), " "), "writes", strings.Join(folders.Paths(true), " "), "seccomp", o.Seccomp)
+	if o.Locked {
+		d.folders = folders
+	}
+	return nil
 }
 
 // denialSize is the part of the cache's budget that proven denials have, in bytes: a 32nd, and none
@@ -262,7 +314,10 @@ func (d *daemon) close() {
 	if d.controls != nil {
 		d.controls.Close()
 	}
-	if d.resolver != nil {
+	if d.server != nil {
+		_ = d.server.Shutdown(context.Background()) // one that never served, or has been stopped
+	}
+	if d.resolver != nil && d.resolver.Current() != nil {
 		d.reloader.closeRetired()
 		d.resolver.Current().Close()
 	}
@@ -282,17 +337,25 @@ func (d *daemon) alive() bool {
 // addr is the first address that queries are taken on.
 func (d *daemon) addr() netip.AddrPort { return d.server.Addrs()[0] }
 
-// runDaemon is the command without a name. configure reads the configuration again.
-func runDaemon(ctx context.Context, c *Config, configure func() (*Config, error), errOut io.Writer) error {
+// runDaemon is the command without a name. configure reads the configuration again, within folders.
+func runDaemon(ctx context.Context, c *Config, configure func(confine.Folders) (*Config, error), errOut io.Writer) error {
 	paceCollector()
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
-	d, err := newDaemon(c, nil, newLog(errOut, level))
+	d, err := bindDaemon(c, nil, newLog(errOut, level))
 	if err != nil {
 		return err
 	}
 	d.level = level
-	d.reloader.configure = configure
+	d.supervisor = newSupervisor() // its socket, too, is out of reach later
+	if err := d.confine(c); err != nil {
+		d.close()
+		return err
+	}
+	if err := d.assemble(c); err != nil {
+		return err
+	}
+	d.reloader.configure = func() (*Config, error) { return configure(d.folders) }
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -301,7 +364,6 @@ func runDaemon(ctx context.Context, c *Config, configure func() (*Config, error)
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	defer cancel()
-	d.supervisor = newSupervisor()
 	wait.Go(func() { d.reloadOn(ctx, hangups) })
 	wait.Go(func() { d.supervisor.watch(ctx, d.alive) })
 	return d.serve(ctx)

@@ -19,7 +19,7 @@ import (
 // law is the order of packages: of "a < b", b and all above b may import a and all below a. What it
 // does not allow is forbidden.
 const law = `
-	NONE < wire, cache/offheap;
+	NONE < wire, cache/offheap, cmd/bonsai/confine;
 	wire < cache/entry < cache;
 	wire < resolver/serve, resolver/exchange, resolver/validate;
 	cache/entry, cache/offheap < resolver/policy;
@@ -28,7 +28,7 @@ const law = `
 	cache, cache/offheap < resolver/denial;
 	resolver/serve, resolver/iterate, resolver/policy, resolver/validate, resolver/denial < resolver;
 	resolver/exchange < resolver/replay, resolver/lab;
-	resolver, resolver/lab < cmd/bonsai;
+	resolver, resolver/lab, cmd/bonsai/confine < cmd/bonsai;
 	resolver, resolver/replay, resolver/lab < bench < bench/report;
 `
 
@@ -42,7 +42,7 @@ var confined = map[string][]string{
 	"github.com/miekg/dns": {"bench", "resolver/validate", "resolver/zonecut/hints.go", "resolver/policy/localdata.go", "cmd/bonsai/records.go",
 		"resolver/replay", "resolver/lab"},
 	"github.com/cloudflare/circl/": {"resolver/validate"},
-	"golang.org/x/sys/":            {"cache", "cache/offheap", "resolver/serve", "resolver/exchange", "cmd/bonsai"},
+	"golang.org/x/sys/":            {"cache", "cache/offheap", "resolver/serve", "resolver/exchange", "cmd/bonsai", "cmd/bonsai/confine"},
 	"golang.org/x/net/":            {"resolver/serve"},
 	"gonum.org/v1/plot":            {"bench/report"},
 }

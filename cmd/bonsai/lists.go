@@ -86,7 +86,10 @@ func setHosts(c *Config, values []string, dir string) error {
 		c.LocalData = policy.LocalData{}
 	}
 	return eachValue(values, func(name string) error {
-		name = inDir(dir, name)
+		name, err := c.reads(dir, name)
+		if err != nil {
+			return err
+		}
 		content, err := os.ReadFile(name)
 		if err != nil {
 			return err
@@ -112,8 +115,8 @@ func (c *Config) noteBad(name string, count int, first []error) {
 }
 
 // readNames reads a list of names, and tells of its bad lines.
-func (c *Config) readNames(kind, name string, sum io.Writer) (*policy.NameSet, error) {
-	f, err := os.Open(name)
+func (c *Config) readNames(kind, dir, name string, sum io.Writer) (*policy.NameSet, error) {
+	f, name, err := c.open(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func setAllowLists(c *Config, values []string, dir string) error {
 	var sum maphash.Hash
 	sum.SetSeed(sumSeed)
 	err := eachValue(values, func(name string) error {
-		set, err := c.readNames("allow", inDir(dir, name), &sum)
+		set, err := c.readNames("allow", dir, name, &sum)
 		c.AllowLists = append(c.AllowLists, set)
 		fmt.Fprint(&sum, name)
 		return err
@@ -199,6 +202,6 @@ func (c *Config) blockList(it *item, dir string, sum io.Writer) (list policy.Lis
 	if (list.Action == policy.ListAddress) != (len(list.Addrs) > 0) {
 		return list, errors.New("action address and addrs go together; write both, or neither")
 	}
-	list.Names, err = c.readNames("block", inDir(dir, file), sum)
+	list.Names, err = c.readNames("block", dir, file, sum)
 	return list, err
 }

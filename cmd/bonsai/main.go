@@ -8,6 +8,8 @@
 //
 //	flags.go     the command line, and nothing else of pflag
 //	config.go    what can be set; settings.go the table of flags and keys, values.go their parsers
+//	files.go     the files that settings name, and who can reach them; confine/ closes all others
+//	check.go     bonsai check
 //	yaml.go      the configuration file, with lines
 //	lists.go     files of hosts and of names to block; reference.go the example file and the manual page
 //	clock.go     the wall clock, which tests may replace
@@ -34,6 +36,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+
+	"bonsai/cmd/bonsai/confine"
 )
 
 // version is set by the linker for a release.
@@ -77,11 +81,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	}
 	switch c.name {
 	case "check":
-		fmt.Fprintf(out, "%s: ok\n", c.config)
+		err = runCheck(ctx, c, config, out)
 	case "lab":
 		err = runLab(ctx, c, config, out, errOut)
 	default:
-		read := func() (*Config, error) { return configure(c.flags, c.config) }
+		read := func(within confine.Folders) (*Config, error) { return configureWithin(within, c.flags, c.config) }
 		err = runDaemon(ctx, config, read, errOut)
 	}
 	if err != nil {

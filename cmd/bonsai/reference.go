@@ -97,6 +97,8 @@ var reference = []struct {
 	{"Operation", []note{
 		{key: "log-level", value: "info", why: "debug names every failed resolution and its reason."},
 		{key: "control", example: "/run/bonsai/control", why: "Only the user that bonsai runs as, and root, may connect (mode 0600). It can do all that a restart can, and tell what is cached."},
+		{key: "user", example: "65532:65532", why: "Port 53 is bound by root, and answers need no such rights. Files must be within reach of the user, which is checked at start and by bonsai check."},
+		{key: "lockdown", value: "auto", why: "Whoever finds a fault in bonsai is to find nothing else of the machine behind it. What is in force stands in the log at start. A file in a folder that was not named at start needs a restart."},
 		{key: "metrics", example: "127.0.0.1:9153", why: "Off: what nobody scrapes need not listen."},
 	}},
 	{"Testing", []note{

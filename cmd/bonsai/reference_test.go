@@ -61,6 +61,9 @@ func TestExampleEqualsDefaults(t *testing.T) {
 	got, expected := reflect.ValueOf(*c), reflect.ValueOf(*want)
 	for i := range got.NumField() {
 		g, w := got.Field(i), expected.Field(i)
+		if got.Type().Field(i).Name == "Files" {
+			continue // the example itself
+		}
 		if k := g.Kind(); (k == reflect.Slice || k == reflect.Map) && g.Len() == 0 && w.Len() == 0 {
 			continue
 		}

@@ -44,6 +44,8 @@ var effects = map[string]effect{
 	"MaxInflight": {"max-inflight", atRestart, nil}, "MaxTCP": {"max-tcp", atRestart, nil},
 	"MaxTCPPerClient": {"max-tcp-per-client", atRestart, nil}, "ClockFile": {"clock-file", atRestart, nil}, "Control": {"control", atRestart, nil},
 
+	"User": {"user", atRestart, nil}, "Lockdown": {"lockdown", atRestart, nil},
+
 	"LogLevel": {"log-level", atOnce, nil}, "CacheFile": {"cache-file", atOnce, nil}, "StaleLimit": {"stale-limit", atOnce, keepStale},
 
 	"Allow": {"allow", inPolicy, nil}, "Refuse": {"refuse", inPolicy, nil}, "AllowSnoop": {"allow-snoop", inPolicy, nil},
@@ -72,7 +74,7 @@ var effects = map[string]effect{
 }
 
 // follow are fields that only go with another.
-var follow = []string{"BlockLists", "AllowLists", "Lists", "Notices", "Negative"}
+var follow = []string{"BlockLists", "AllowLists", "Lists", "Notices", "Negative", "Account", "Files", "folders"}
 
 func flushAll(d *daemon, _, _ *Config) { d.resolver.Current().FlushTree(wire.Root) }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"bonsai/cache"
@@ -119,6 +117,11 @@ var settings = []setting{
 		help: "where the cache is kept over a restart; default off"},
 	{key: "control", value: "PATH", flag: true, set: setControl,
 		help: "the Unix socket that bonsai ctl talks to; default off"},
+	{key: "user", value: "USER[:GROUP]", set: setUser,
+		help: "whom to become, by name or number, once the sockets are bound; default: stay who it is"},
+	{key: "lockdown", value: "auto|off",
+		set:  choose(map[string]bool{"auto": true, "off": false}, func(c *Config) *bool { return &c.Lockdown }),
+		help: "give up capabilities, files outside the folders named here and system calls, as far as the kernel can (Landlock, seccomp); default auto"},
 	{key: "hosts-files", value: "FILE", list: true, set: setHosts,
 		help: "hosts files, whose names and addresses are answered here; default none"},
 	{key: "block-lists", value: "LISTS", list: true, fields: []string{"file", "action", "addrs", "ede"}, setItems: setBlockLists,
@@ -179,17 +182,8 @@ func choose[T any](words map[string]T, field func(*Config) *T) func(*Config, []s
 	return one(func(text string) (T, error) { return word(text, words) }, field)
 }
 
-// inDir resolves a file name that the configuration file gives.
-func inDir(dir, name string) string {
-	if dir == "" || filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(dir, name)
-}
-
 func setHints(c *Config, values []string, dir string) error {
-	name := inDir(dir, values[len(values)-1])
-	f, err := os.Open(name)
+	f, name, err := c.open(dir, values[len(values)-1])
 	if err != nil {
 		return err
 	}
@@ -205,8 +199,7 @@ func setHints(c *Config, values []string, dir string) error {
 func setAnchors(c *Config, values []string, dir string) error {
 	var anchors []validate.Anchor
 	err := eachValue(values, func(name string) error {
-		name = inDir(dir, name)
-		f, err := os.Open(name)
+		f, name, err := c.open(dir, name)
 		if err != nil {
 			return err
 		}
@@ -233,38 +226,27 @@ func setLocalData(c *Config, values []string, _ string) error {
 
 // setAnchorState takes the name of a file that need not be there yet; its folder must be.
 func setAnchorState(c *Config, values []string, dir string) (err error) {
-	c.AnchorState, err = inFolder(dir, values[len(values)-1])
+	c.AnchorState, err = c.writes(dir, values[len(values)-1])
 	return err
 }
 
 // setCacheFile takes the name of a file that need not be there yet; its folder must be.
 func setCacheFile(c *Config, values []string, dir string) (err error) {
-	c.CacheFile, err = inFolder(dir, values[len(values)-1])
+	c.CacheFile, err = c.writes(dir, values[len(values)-1])
 	return err
 }
 
 // setControl takes the name of a socket; its folder must be there.
 func setControl(c *Config, values []string, dir string) (err error) {
-	c.Control, err = inFolder(dir, values[len(values)-1])
+	c.Control, err = c.inFolder(dir, values[len(values)-1])
 	return err
 }
 
-// inFolder resolves the name of a file that is yet to be made, in a folder that is there.
-func inFolder(dir, name string) (string, error) {
-	name = inDir(dir, name)
-	folder := filepath.Dir(name)
-	info, err := os.Stat(folder)
-	if err != nil {
-		return "", fmt.Errorf("%w; make the folder %s, or name another", err, folder)
-	}
-	if !info.IsDir() {
-		return "", fmt.Errorf("%s is no folder; name one", folder)
-	}
-	return name, nil
-}
-
 func setClockFile(c *Config, values []string, dir string) error {
-	name := inDir(dir, values[len(values)-1])
+	name, err := c.reads(dir, values[len(values)-1])
+	if err != nil {
+		return err
+	}
 	if _, err := readClock(name); err != nil {
 		return err
 	}

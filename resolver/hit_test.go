@@ -349,6 +349,49 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
+// BenchmarkHitRandom is BenchmarkHit over a million names in random order, of which the CPU's cache
+// holds next to nothing: its difference to that is what waits for memory cost.
+func BenchmarkHitRandom(b *testing.B) {
+	const names, step = 1 << 20, 0x9E3779B1 // odd: it leads through all names
+	store, err := cache.New(cache.Config{Size: 256 << 20, StaleLimit: 86400})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { store.Close() })
+	r := newTestResolver(b, func(c *Config) { c.Cache = store })
+	w := r.NewWorker()
+	batch, results := hitBatch(b, r, 64)
+	for i := range batch {
+		pkt, err := msg("host-00000000.example.com.", dns.TypeA).Pack()
+		if err != nil {
+			b.Fatal(err)
+		}
+		batch[i].Query = pkt
+	}
+	digits := func(pkt []byte, n int) {
+		for i := range 8 {
+			pkt[12+6+7-i], n = '0'+byte(n%10), n/10
+		}
+	}
+	for i := range names {
+		r.put(b, answerA(fmt.Sprintf("host-%08d.example.com.", i), 3000, wire.Insecure), testNow)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for n := 0; n < b.N; n += len(batch) {
+		for i := range batch {
+			batch[i].Response = batch[i].Response[:0]
+			digits(batch[i].Query, (n+i)*step&(names-1))
+		}
+		w.Hit(batch, results)
+	}
+	for i := range results {
+		if results[i] != serve.Answered {
+			b.Fatalf("query %d: result %d", i, results[i])
+		}
+	}
+}
+
 // TestClosed: what comes after Close begins nothing that nobody waits for, and still gets an answer.
 func TestClosed(t *testing.T) {
 	r := newTestResolver(t, nil)

@@ -13,10 +13,12 @@ import (
 // the process grow by several times their size.
 const (
 	// heapHeadroom is how many bytes of garbage there may be before a collection.
-	heapHeadroom = 16 << 20
+	heapHeadroom = 8 << 20
 	// leastPercent keeps the work of collections in proportion where much lives, in percent of that.
 	leastPercent = 50
-	mostPercent  = 1600
+	// goMinHeap is the least goal that Go sets with GOGC=100. It grows with GOGC: where little lives, a
+	// high one alone would let the heap grow to tens of MB before its first collection.
+	goMinHeap = 4 << 20
 )
 
 // paceCollector keeps the goal of each collection heapHeadroom above what lives. Where the environment
@@ -35,9 +37,9 @@ type pacer struct {
 
 // repace sets the goal by what the last collection found to live, and again after the next one.
 func (p *pacer) repace() {
-	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	runtimemetrics.Read(live)
-	percent := gcPercent(live[0].Value.Uint64())
+	found := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	runtimemetrics.Read(found)
+	percent := gcPercent(found[0].Value.Uint64(), found[1].Value.Uint64()+found[2].Value.Uint64())
 	// Setting it stops the world for an instant: small changes are not worth that.
 	if percent*8 < p.percent*7 || percent*7 > p.percent*8 {
 		debug.SetGCPercent(percent)
@@ -47,7 +49,9 @@ func (p *pacer) repace() {
 	runtime.SetFinalizer(next, (*pacer).repace)
 }
 
-// gcPercent returns the GOGC that puts the goal heapHeadroom above so many bytes.
-func gcPercent(live uint64) int {
-	return int(min(max(heapHeadroom*100/max(live, 1), leastPercent), mostPercent))
+// gcPercent returns the GOGC that puts the goal heapHeadroom above so many bytes of the heap that live.
+// Go adds its percentage of the roots, stacks and globals, to the goal, too.
+func gcPercent(live, roots uint64) int {
+	percent := min(heapHeadroom*100/max(live+roots, 1), (live+heapHeadroom)*100/goMinHeap)
+	return int(max(percent, leastPercent))
 }

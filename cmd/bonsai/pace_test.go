@@ -10,14 +10,30 @@ import (
 
 func TestGCPercent(t *testing.T) {
 	for _, test := range []struct {
-		live uint64
-		want int
+		live, roots uint64
+		want        int
 	}{
-		{0, mostPercent}, {100 << 10, mostPercent}, {2 << 20, 800}, {16 << 20, 100}, {32 << 20, 50}, {1 << 40, leastPercent},
+		{0, 0, 200}, {2 << 20, 0, 250}, {2 << 20, 2 << 20, 200}, {6 << 20, 2 << 20, 100}, {16 << 20, 0, 50}, {1 << 40, 0, leastPercent},
 	} {
-		if got := gcPercent(test.live); got != test.want {
-			t.Errorf("with %d bytes that live: %d %%, want %d", test.live, got, test.want)
+		if got := gcPercent(test.live, test.roots); got != test.want {
+			t.Errorf("with %d bytes that live and %d of roots: %d %%, want %d", test.live, test.roots, got, test.want)
 		}
+	}
+}
+
+// TestGoalOfTheEmptyHeap: before anything lives the heap may grow by heapHeadroom and no more, give or
+// take what Go rounds.
+func TestGoalOfTheEmptyHeap(t *testing.T) {
+	before := debug.SetGCPercent(gcPercent(0, 0))
+	defer debug.SetGCPercent(before)
+	runtime.GC()
+	found := []runtimemetrics.Sample{{Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	runtimemetrics.Read(found)
+	live := found[1].Value.Uint64()
+	// By the percentage of what lives in this test, or the least that Go sets: that one is told apart here.
+	byLive := live + 2*(live+found[2].Value.Uint64()+found[3].Value.Uint64())
+	if goal, most := found[0].Value.Uint64(), max(byLive, heapHeadroom)*11/10; goal > most {
+		t.Errorf("the goal is %d bytes, want at most %d", goal, most)
 	}
 }
 

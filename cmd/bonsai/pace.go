@@ -13,7 +13,7 @@ import (
 // the process grow by several times their size.
 const (
 	// heapHeadroom is how many bytes of garbage there may be before a collection.
-	heapHeadroom = 8 << 20
+	heapHeadroom = 4 << 20
 	// leastPercent keeps the work of collections in proportion where much lives, in percent of that.
 	leastPercent = 50
 	// goMinHeap is the least goal that Go sets with GOGC=100. It grows with GOGC: where little lives, a

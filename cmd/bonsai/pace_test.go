@@ -13,7 +13,7 @@ func TestGCPercent(t *testing.T) {
 		live, roots uint64
 		want        int
 	}{
-		{0, 0, 200}, {2 << 20, 0, 250}, {2 << 20, 2 << 20, 200}, {6 << 20, 2 << 20, 100}, {16 << 20, 0, 50}, {1 << 40, 0, leastPercent},
+		{0, 0, 100}, {2 << 20, 0, 150}, {2 << 20, 2 << 20, 100}, {3 << 20, 1 << 20, 100}, {8 << 20, 0, 50}, {1 << 40, 0, leastPercent},
 	} {
 		if got := gcPercent(test.live, test.roots); got != test.want {
 			t.Errorf("with %d bytes that live and %d of roots: %d %%, want %d", test.live, test.roots, got, test.want)
@@ -31,7 +31,7 @@ func TestGoalOfTheEmptyHeap(t *testing.T) {
 	runtimemetrics.Read(found)
 	live := found[1].Value.Uint64()
 	// By the percentage of what lives in this test, or the least that Go sets: that one is told apart here.
-	byLive := live + 2*(live+found[2].Value.Uint64()+found[3].Value.Uint64())
+	byLive := 2*live + found[2].Value.Uint64() + found[3].Value.Uint64()
 	if goal, most := found[0].Value.Uint64(), max(byLive, heapHeadroom)*11/10; goal > most {
 		t.Errorf("the goal is %d bytes, want at most %d", goal, most)
 	}

@@ -102,7 +102,9 @@ func setUser(c *Config, values []string, _ string) (err error) {
 func (c *Config) lockedFolders() (f confine.Folders) {
 	// The metrics of the process are the kernel's, below /proc: those of others are closed to one who is
 	// locked in.
-	f = append(f, confine.Folder{Path: "/proc"})
+	if _, err := os.Stat("/proc"); err == nil { // some containers have none
+		f = append(f, confine.Folder{Path: "/proc"})
+	}
 	for i := range c.Files {
 		f = f.Add(c.Files[i].path, c.Files[i].write)
 	}

@@ -69,11 +69,16 @@ func answerA(name string, ttl uint32, status wire.Status) *entry.Content {
 // hit asks one query through a worker.
 func hit(t testing.TB, w serve.Worker, m *dns.Msg, client netip.AddrPort) (*dns.Msg, serve.Result) {
 	t.Helper()
+	return hitOver(t, w, m, client, serve.UDP)
+}
+
+func hitOver(t testing.TB, w serve.Worker, m *dns.Msg, client netip.AddrPort, transport serve.Transport) (*dns.Msg, serve.Result) {
+	t.Helper()
 	pkt, err := m.Pack()
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := []serve.Exchange{{Query: pkt, Client: client, Response: make([]byte, 0, 4096)}}
+	batch := []serve.Exchange{{Query: pkt, Client: client, Transport: transport, Response: make([]byte, 0, 4096)}}
 	results := make([]serve.Result, 1)
 	w.Hit(batch, results)
 	if results[0] != serve.Answered {

@@ -248,7 +248,7 @@ func TestCountersOutliveReloads(t *testing.T) {
 }
 
 // A client that sends more than it may is dropped, and every second query of it sent over to TCP; in
-// shadow mode it is only counted. Whoever has a cookie is not limited.
+// shadow mode it is only counted. (TestRateLimit of the resolver has clients with cookies.)
 func TestRateLimit(t *testing.T) {
 	ask := func(at netip.AddrPort, n int) (answered, truncated int) {
 		for range n {
@@ -280,5 +280,11 @@ func TestRateLimit(t *testing.T) {
 	d = start(t, func(c *Config) { c.RateLimit.QPS, c.RateLimit.Burst, c.RateLimit.Only = 1, 1, true })
 	if answered, truncated := ask(d.addr(), 10); answered != 10 || truncated != 0 || d.reloader.rates.WouldLimit.Load() == 0 {
 		t.Errorf("in shadow mode %d answered, %d truncated", answered, truncated)
+	}
+	_, page = get(t, d, metricsPath)
+	for action, least := range map[string]float64{"counted": 1, "dropped": 0, "slipped": 0} {
+		if got := value(t, page, `bonsai_rate_limited_total{action="`+action+`"}`); got < least || least == 0 && got > 0 {
+			t.Errorf("in shadow mode %v %s", got, action)
+		}
 	}
 }

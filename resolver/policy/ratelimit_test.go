@@ -109,6 +109,22 @@ func TestRateLimitUnderForgedSources(t *testing.T) {
 	}
 }
 
+func TestRateLimitSlip(t *testing.T) {
+	q := query(t, "example.com", wire.TypeA, wire.ClassIN, true)
+	for _, c := range []struct{ slip, truncated, dropped int }{{0, 0, 30}, {1, 30, 0}, {3, 10, 20}} {
+		table := NewRateTable(func() time.Duration { return 5 })
+		l := newRateLimit(RateLimit{QPS: 1, Slip: c.slip}, table)
+		got := map[Action]int{}
+		for range 31 {
+			got[l.Judge(&Request{Query: q, Client: netip.MustParseAddr("192.0.2.1")}).Action]++
+		}
+		if got[Pass] != 1 || got[Truncate] != c.truncated || got[Drop] != c.dropped ||
+			table.Slipped.Load() != uint64(c.truncated) || table.Dropped.Load() != uint64(c.dropped) {
+			t.Errorf("slip %d: %v", c.slip, got)
+		}
+	}
+}
+
 func TestRateLimitOnlyCounts(t *testing.T) {
 	stats := NewRateTable(func() time.Duration { return 5 })
 	l := newRateLimit(RateLimit{QPS: 1, Only: true}, stats)

@@ -138,6 +138,7 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 		refreshes: make(chan refresh, config.RefreshQueue),
 	}
 	r.SetPolicy(&config.Policy)
+	r.config.Policy = policy.Config{} // it may be replaced, and its lists are large
 	r.flights.init()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	config.Cuts.Cache = r.cache

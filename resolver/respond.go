@@ -83,11 +83,12 @@ func (r *Resolver) sentinelFails(q *wire.Query) bool {
 		r.validator.SentinelFails(wire.BorrowName(name), q.QType)
 }
 
-// clientRCODE is an entry's RCODE, but that a compact denial is NOERROR to who wants the proof and
-// does not say that it understands it (RFC 9824 §5.1).
+// clientRCODE is an entry's RCODE, but that a compact denial is NOERROR to who wants the proof and does
+// not say that it understands it (RFC 9824 §5.1). Such a one is proven; what a policy denies is not.
 func clientRCODE(e entry.Entry, q *wire.Query) wire.RCODE {
 	rcode := e.RCODE()
-	if rcode == wire.RCODENXDomain && q.EDNS.DO && !q.EDNS.CO && e.Kind() == entry.KindAnswer && !e.HasAlias() {
+	if rcode == wire.RCODENXDomain && q.EDNS.DO && !q.EDNS.CO && e.Status() == wire.Secure &&
+		e.Kind() == entry.KindAnswer && !e.HasAlias() {
 		return wire.RCODENoError
 	}
 	return rcode

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -13,17 +14,24 @@ import (
 func TestReadList(t *testing.T) {
 	b := NewNameSetBuilder()
 	report, err := b.ReadList(strings.NewReader("# comment\nads.example\n0.0.0.0 Track.example more.example # two\n\n127.0.0.1 localhost\n" +
-		"*.wild.example\n! note\nbad..name\ntwo words\n.\nlast.example"))
+		"*.wild.example\n! note\nbad..name\ntwo words\n.\n||filter.example^\n@@||filter.example^$important\n" +
+		"address=/dnsmasq.example/\nrpz.example CNAME .\n/regular[0-9]+/\nlast.example"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Names != 5 || report.Bad != 3 || len(report.Errors) != 3 || !strings.HasPrefix(report.Errors[0].Error(), "line 8: ") {
+	if report.Names != 5 || report.Bad != 8 || len(report.Errors) != 3 {
 		t.Errorf("report %+v", report)
+	}
+	for i, err := range report.Errors {
+		if want := fmt.Sprintf("line %d: ", 8+i); !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	s := b.Build()
 	for name, want := range map[string]bool{
 		"ads.example": true, "x.ads.example": true, "adsx.example": false, "track.example": true, "more.example": true,
 		"wild.example": true, "a.wild.example": true, "example": false, ".": false, "localhost": false, "last.example": true,
+		"filter.example": false, "dnsmasq.example": false, "rpz.example": false,
 	} {
 		if got := s.Covers(wire.MustName(name)); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)

@@ -719,13 +719,23 @@ func TestCheckAndVersion(t *testing.T) {
 			t.Errorf("%v: %v, %s", args, err, out)
 		}
 	}
-	// What a command does stands in a column of its own, below a long name.
-	out, _ = bonsai("ctl", "--help").CombinedOutput()
-	for line := range strings.Lines(string(out)) {
-		for _, c := range controlCommands {
-			if at := strings.Index(line, c.does); at >= 0 && at != 2+nameWidth+1 {
-				t.Errorf("%s is %d from the left: %s", c.name, at, line)
+	// What a thing does stands in a column of its own, below a long name, and on as many lines as it takes.
+	for _, args := range [][]string{{"--help"}, {"ctl", "--help"}} {
+		out, _ = bonsai(args...).CombinedOutput()
+		_, list, _ := strings.Cut(string(out), "\n\n")
+		for line := range strings.Lines(list) {
+			line = strings.TrimSuffix(line, "\n")
+			long := !strings.HasPrefix(line, "   ") && len(line) > 2+nameWidth+1 && line[2+nameWidth] != ' '
+			if line != "" && (len(line) > helpWidth || !long && (len(line) < 2+nameWidth+2 || line[2+nameWidth] != ' ' || line[2+nameWidth+1] == ' ')) {
+				t.Errorf("%v: %q", args, line)
 			}
+		}
+	}
+	out, _ = bonsai("ctl", "--help").CombinedOutput()
+	all := strings.Join(strings.Fields(string(out)), " ")
+	for _, c := range controlCommands {
+		if !strings.Contains(all, strings.TrimSpace(c.name+" "+c.args)+" "+c.does) {
+			t.Errorf("help of ctl has no %s: %s", c.name, out)
 		}
 	}
 }

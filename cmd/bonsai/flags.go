@@ -154,8 +154,12 @@ func unknown(what, dashes, name string, names []string) error {
 	return fmt.Errorf("there is no %s %s%s; bonsai --help lists what there is", what, dashes, name)
 }
 
-// nameWidth is what a flag and its value's name take of a line of help.
-const nameWidth = 28
+const (
+	// nameWidth is what a flag and its value's name take of a line of help.
+	nameWidth = 28
+	// helpWidth is how long such a line may be.
+	helpWidth = 100
+)
 
 // synopses are the commands as help and the manual show them.
 var synopses = []struct{ name, form, does string }{
@@ -192,11 +196,19 @@ func (c *command) usage(w io.Writer) {
 	})
 }
 
-// helpLine writes what a thing does beside its name, or below a long one.
+// helpLine writes what a thing does beside its name, or below a long one, on as many lines as that takes.
 func helpLine(w io.Writer, name, does string) {
 	if len(name) > nameWidth {
 		fmt.Fprintf(w, "  %s\n", name)
 		name = ""
 	}
-	fmt.Fprintf(w, "  %-*s %s\n", nameWidth, name, does)
+	line := ""
+	for _, word := range strings.Fields(does) {
+		if line != "" && nameWidth+4+len(line)+len(word) > helpWidth {
+			fmt.Fprintf(w, "  %-*s %s\n", nameWidth, name, line)
+			name, line = "", ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	fmt.Fprintf(w, "  %-*s %s\n", nameWidth, name, line)
 }

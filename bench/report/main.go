@@ -3,6 +3,7 @@
 //
 //	go run ./bench/report -out DIR             layouts: memory, inserts, lookups, collections
 //	go run ./bench/report -out DIR -hitrate    what the memory buys: hit rate at equal bytes
+//	go run ./bench/report -out DIR -lists      block lists of millions of names, and unbound with the same
 //	go run ./bench/report -soak 10m            the cache full to its budget, under load
 package main
 
@@ -31,6 +32,8 @@ type settings struct {
 	budget    int64
 	gcFill    int
 	hitrate   bool
+	lists     bool
+	listed    int
 	names     int
 	queries   int
 	kinds     []string
@@ -59,8 +62,11 @@ func run(s *settings, isChild bool) error {
 	if err := os.MkdirAll(s.out, 0o755); err != nil {
 		return err
 	}
-	if s.hitrate {
+	switch {
+	case s.hitrate:
 		return reportHitRates(s)
+	case s.lists:
+		return reportBlockLists(s)
 	}
 	return reportLayouts(s)
 }
@@ -80,6 +86,8 @@ func parse() (s *settings, isChild bool) {
 	flag.Int64Var(&budgetMiB, "budget", 3<<10, "the budget filled step by step, and in a soak, in `MiB`")
 	flag.IntVar(&s.gcFill, "gc-entries", 10_000_000, "`entries` that the collector is not to notice")
 	flag.BoolVar(&s.hitrate, "hitrate", false, "report hit rates at equal memory")
+	flag.BoolVar(&s.lists, "lists", false, "report what block lists cost")
+	flag.IntVar(&s.listed, "listed", 2_000_000, "`names` of a block list")
 	flag.IntVar(&s.names, "names", 400_000, "`names` of the hit rate's traces; 2000000 in the full report")
 	flag.IntVar(&s.queries, "queries", 4_000_000, "`queries` of each trace; 20000000 in the full report")
 	flag.StringVar(&kinds, "traces", "plain,drift,flood,scan", "`kinds` of traces")

@@ -3,8 +3,10 @@ package main
 import (
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMain lets the test's own program be the child that it starts.
@@ -51,6 +53,51 @@ func TestMeasure(t *testing.T) {
 	}
 	if err := m.plots(s); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBlockLists runs the report on block lists small: nothing is lost or answered wrong, and all is weighed.
+func TestBlockLists(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the memory of other processes is known on Linux alone")
+	}
+	b := &blocking{dir: t.TempDir(), names: 3000, reloads: 2, rate: 200, calm: 200 * time.Millisecond, settle: time.Millisecond}
+	results, err := b.measure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := results[0]
+	if r.size == 0 || r.full.resident == 0 || r.full.peak < r.full.resident || r.peak.peak == 0 || r.start <= 0 || r.fastest <= 0 || r.slowest < r.fastest {
+		t.Errorf("not measured: %+v", r)
+	}
+	for _, o := range []outcome{r.calm, r.reloading} {
+		if o.asked == 0 || o.lost > 0 || o.wrong > 0 || o.p50 <= 0 || o.longest < o.p99 {
+			t.Errorf("queries: %+v", o)
+		}
+	}
+	text := b.table(results)
+	for _, word := range []string{"3000 names", "resident bytes a name", "until a reload holds", "queries during reloads"} {
+		if !strings.Contains(text, word) {
+			t.Errorf("no %q in %s", word, text)
+		}
+	}
+}
+
+// TestListedNames: as many as are asked for, each once, and such as lists have.
+func TestListedNames(t *testing.T) {
+	b := &blocking{names: 30_000}
+	seen := map[string]bool{}
+	for i, name := range b.listedNames {
+		if i != len(seen) || seen[name] || len(name) > 60 || strings.HasPrefix(name, "-") {
+			t.Fatalf("name %d is %s", i, name)
+		}
+		seen[name] = true
+	}
+	if len(seen) != b.names {
+		t.Errorf("%d names", len(seen))
+	}
+	if list := b.queries(); len(list) != questions || ids%len(list) != 0 {
+		t.Errorf("%d questions", len(list))
 	}
 }
 

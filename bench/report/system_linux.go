@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -42,6 +43,40 @@ func resident() int64 {
 	}
 	panic("no Rss in smaps_rollup")
 }
+
+// footprint is the memory of a process, in bytes.
+type footprint struct {
+	resident int64
+	peak     int64 // the most that was resident since the start, or since clearPeak
+}
+
+func (s *server) proc(file string) string { return fmt.Sprintf("/proc/%d/%s", s.cmd.Process.Pid, file) }
+
+func (s *server) memory() (m footprint, err error) {
+	text, err := os.ReadFile(s.proc("status"))
+	if err != nil {
+		return m, err
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
+			m.resident = kib << 10
+		}
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kib); err == nil {
+			m.peak = kib << 10
+		}
+	}
+	return m, nil
+}
+
+// settledMemory waits for what is free to be given back.
+func (s *server) settledMemory(after time.Duration) (footprint, error) {
+	time.Sleep(after)
+	return s.memory()
+}
+
+// clearPeak makes the peak begin with what is resident now: see clear_refs in proc(5).
+func (s *server) clearPeak() error { return os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) }
 
 // machine names CPU and system.
 func machine() string {

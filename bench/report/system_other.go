@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"runtime"
 	"time"
 )
@@ -22,5 +23,16 @@ func resident() int64 {
 	runtime.ReadMemStats(&st)
 	return int64(st.Sys - st.HeapReleased)
 }
+
+// footprint is the memory of a process, in bytes.
+type footprint struct{ resident, peak int64 }
+
+var errMemory = errors.New("memory of other processes is not known on this system")
+
+func (s *server) memory() (footprint, error) { return footprint{}, errMemory }
+
+func (s *server) settledMemory(time.Duration) (footprint, error) { return footprint{}, errMemory }
+
+func (s *server) clearPeak() error { return errMemory }
 
 func machine() string { return "CPU not asked for" }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"bonsai/resolver/policy"
+	"bonsai/wire"
 )
 
 // configured reads a configuration file in a folder with other files.
@@ -247,6 +250,58 @@ func TestCountersOutliveReloads(t *testing.T) {
 	}
 }
 
+// An alias that leads to a blocked name is blocked, though it is cached and in a signed zone, and with the
+// list gone it is as it was: a change of lists flushes nothing.
+func TestBlockedAlias(t *testing.T) {
+	const name, target = "start.ed25519.lab.", "hop.rsa.lab."
+	d := start(t, nil)
+	ask := func() *dns.Msg {
+		t.Helper()
+		return query(t, d.addr(), "udp", name, dns.TypeA, func(m *dns.Msg) { m.IsEdns0().SetDo() })
+	}
+	first := ask()
+	if !first.AuthenticatedData || len(first.Answer) != 6 {
+		t.Fatalf("two aliases, an address, signatures: %v", first)
+	}
+	before := misses(d)
+	for round, c := range []struct {
+		listed, allowed string
+		blocked         bool
+	}{
+		{target, "", true}, {"", "", false}, {target, target, false}, {target, name, true}, {name, target, true}, {"lab.", target, true}, {"", "", false},
+	} {
+		d.again(func(c2 *Config) {
+			c2.BlockLists, c2.AllowLists = nil, nil
+			c2.ListSums[0]++
+			if c.listed != "" {
+				c2.BlockLists = []policy.List{{Names: nameSet(c.listed), EDE: wire.EDEBlocked}}
+			}
+			if c.allowed != "" {
+				c2.AllowLists = []*policy.NameSet{nameSet(c.allowed)}
+			}
+		})
+		if _, _, err := d.reload(); err != nil {
+			t.Fatal(err)
+		}
+		got := ask()
+		blocked := got.Rcode == dns.RcodeNameError && !got.AuthenticatedData && len(got.Answer) == 0 && slices.Contains(ede(got), 15)
+		if blocked != c.blocked || !blocked && (!got.AuthenticatedData || len(got.Answer) != 6) {
+			t.Errorf("round %d, %+v: %v", round, c, got)
+		}
+	}
+	if n := misses(d) - before; n != 0 {
+		t.Errorf("%d misses: a change of lists flushed something", n)
+	}
+}
+
+func nameSet(names ...string) *policy.NameSet {
+	b := policy.NewNameSetBuilder()
+	for _, name := range names {
+		b.Add(wire.MustName(name))
+	}
+	return b.Build()
+}
+
 // A client that sends more than it may is dropped, and every second query of it sent over to TCP; in
 // shadow mode it is only counted. (TestRateLimit of the resolver has clients with cookies.)
 func TestRateLimit(t *testing.T) {
@@ -285,6 +340,23 @@ func TestRateLimit(t *testing.T) {
 	for action, least := range map[string]float64{"counted": 1, "dropped": 0, "slipped": 0} {
 		if got := value(t, page, `bonsai_rate_limited_total{action="`+action+`"}`); got < least || least == 0 && got > 0 {
 			t.Errorf("in shadow mode %v %s", got, action)
+		}
+	}
+}
+
+// What rules deny is denied to those, too, who want proofs (DO): there is none, and none that is compact.
+func TestDeniedWithDO(t *testing.T) {
+	d := start(t, func(c *Config) { c.BlockLists = []policy.List{{Names: nameSet("ads.example"), EDE: wire.EDEBlocked}} })
+	for _, name := range []string{"ads.example.", "x.ads.example.", "x.invalid.", "1.0.0.10.in-addr.arpa."} {
+		for _, do := range []bool{false, true} {
+			got := query(t, d.addr(), "udp", name, dns.TypeA, func(m *dns.Msg) {
+				if do {
+					m.IsEdns0().SetDo()
+				}
+			})
+			if got.Rcode != dns.RcodeNameError || got.AuthenticatedData {
+				t.Errorf("%s, DO %v: %v", name, do, got)
+			}
 		}
 	}
 }

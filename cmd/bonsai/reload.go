@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -232,6 +233,9 @@ func (d *daemon) reload() (changed, waiting []string, err error) {
 		err = errNothingToReload
 	} else {
 		c, err = l.configure()
+		// Of the lists read and those replaced some are of no more use. They lie outside the heap, so that
+		// nothing but this makes the collector look for them before the next reload adds to them.
+		defer runtime.GC()
 	}
 	if err == nil {
 		changed, waiting, err = d.apply(c)

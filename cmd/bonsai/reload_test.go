@@ -17,6 +17,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"bonsai/resolver/policy"
 	"bonsai/resolver/zonecut"
 	"bonsai/wire"
 )
@@ -204,6 +205,26 @@ func TestReloadUnderQueries(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Lists that a reload replaced give their memory back at once: no other collection need come for it.
+func TestReloadForgetsLists(t *testing.T) {
+	listOf := func(name string) []policy.List { return []policy.List{{Names: nameSet(name), Label: name}} }
+	d := start(t, func(c *Config) { c.BlockLists, c.ListSums = listOf("old.example"), [2]uint64{1, 0} })
+	gone := make(chan struct{})
+	runtime.AddCleanup(d.reloader.config.BlockLists[0].Names, func(gone chan struct{}) { close(gone) }, gone)
+	d.again(func(c *Config) { c.BlockLists, c.ListSums = listOf("new.example"), [2]uint64{2, 0} })
+	if _, _, err := d.reload(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gone:
+	case <-time.After(20 * time.Second):
+		t.Error("the old list is held still")
+	}
+	if got := query(t, d.addr(), "udp", "new.example.", dns.TypeA, nil); got.Rcode != dns.RcodeNameError {
+		t.Errorf("the new list: %v", got)
 	}
 }
 

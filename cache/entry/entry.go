@@ -158,6 +158,13 @@ func (e Entry) Expires() uint32 {
 	return binary.BigEndian.Uint32(e)
 }
 
+// Shift puts the expiry off by so many seconds, modulo 2^32. It writes to e.
+func (e Entry) Shift(seconds uint32) {
+	if len(e) >= minSize {
+		binary.BigEndian.PutUint32(e, binary.BigEndian.Uint32(e)+seconds)
+	}
+}
+
 // Original returns the lifetime in seconds that the entry had when it was packed.
 func (e Entry) Original() uint32 {
 	c, _ := e.begin()

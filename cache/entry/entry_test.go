@@ -527,6 +527,13 @@ func TestTimes(t *testing.T) {
 	sets := rrsets(t, wire.Insecure, "www.example. 300 IN CNAME host.example.", "host.example. 60 IN A 192.0.2.1")
 	c := &Content{QName: sets[0].Owner, QType: wire.TypeA, Status: wire.Insecure, Answer: sets}
 	e := mustPack(t, c, testNow)
+	later := append(Entry(nil), e...)
+	if later.Shift(7); later.Expires() != testNow+67 || later.Original() != 60 {
+		t.Errorf("shifted by 7 s: expires %d, lifetime %d", later.Expires(), later.Original())
+	}
+	if later.Shift(0xFFFFFFF9); !bytes.Equal(later, e) {
+		t.Error("shifted there and back it is another")
+	}
 	if e.Expires() != testNow+60 || e.Original() != 60 {
 		t.Errorf("expires %d, lifetime %d", e.Expires(), e.Original())
 	}

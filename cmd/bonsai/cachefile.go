@@ -48,7 +48,8 @@ var errCacheFile = errors.New("not a whole cache file of this version")
 // cacheHeader is what entries depend on besides the servers' word. Where it differs from what holds
 // now, what it affects is left out.
 type cacheHeader struct {
-	Saved    uint32            // Unix seconds
+	Saved    uint32            // by the clock of the entries' expiry
+	Wall     int64             // Unix seconds at that moment
 	Layout   string            // of entries
 	All      string            // settings that all entries hang on
 	Anchors  map[string]string // by zone
@@ -96,6 +97,13 @@ func entryLayout() string {
 	return fmt.Sprintf("%08x", sum)
 }
 
+// shift returns what is to be added to the expiry of entries of a file, modulo 2^32, for the clock of now.
+// The clock that they go by goes on with time, the wall clock alone tells how much went by between two
+// runs, and each run begins with the two as one.
+func (h *cacheHeader) shift(now *cacheHeader) uint32 {
+	return now.Saved - h.Saved - uint32(now.Wall-h.Wall)
+}
+
 // affected returns the names whose entries, with all below them, are not to be had by another header.
 func (h *cacheHeader) affected(now *cacheHeader) (names []wire.Name) {
 	for _, pair := range [...][2]map[string]string{{h.Anchors, now.Anchors}, {h.Insecure, now.Insecure}, {h.Zones, now.Zones}} {
@@ -115,6 +123,7 @@ func (h *cacheHeader) affected(now *cacheHeader) (names []wire.Name) {
 func (d *daemon) saveCache(name string) (entries int, err error) {
 	d.reloader.mu.Lock()
 	header := newCacheHeader(d.reloader.config, d.reloader.config.Insecure, d.clock.Now())
+	header.Wall = d.clock.Unix()
 	d.reloader.mu.Unlock()
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
@@ -212,10 +221,12 @@ func (d *daemon) loadCache(name string, c *Config) (entries int, err error) {
 	defer f.Close()
 	now := d.clock.Now()
 	header := newCacheHeader(c, c.Insecure, now)
-	return readCache(f, d.cache, &header, now)
+	header.Wall = d.clock.Unix()
+	return readCache(f, d.cache, &header)
 }
 
-func readCache(f io.Reader, store *cache.Cache, current *cacheHeader, now uint32) (entries int, err error) {
+// readCache stores the entries of a file. Those of current that say when are those of now.
+func readCache(f io.Reader, store *cache.Cache, current *cacheHeader) (entries int, err error) {
 	r := bufio.NewReaderSize(f, blockSize)
 	begin := make([]byte, len(cacheMagic)+4)
 	if _, err := io.ReadFull(r, begin); err != nil || string(begin[:len(cacheMagic)]) != cacheMagic ||
@@ -232,12 +243,15 @@ func readCache(f io.Reader, store *cache.Cache, current *cacheHeader, now uint32
 		return 0, errCacheFile
 	case header.Layout != current.Layout:
 		return 0, errCacheFile
-	case header.Saved > now:
-		return 0, fmt.Errorf("it is of %s, which is still to come", time.Unix(int64(header.Saved), 0).UTC().Format(time.RFC3339))
+	case header.Wall > current.Wall:
+		return 0, fmt.Errorf("it is of %s, which is still to come", time.Unix(header.Wall, 0).UTC().Format(time.RFC3339))
 	case header.All != current.All:
 		return 0, errors.New("it was saved under other settings of dnssec, sha1, harden-glue or root-hints")
 	}
-	l := loader{store: store, now: now, epoch: store.Epoch(), without: header.affected(current), old: header, current: *current}
+	l := loader{
+		store: store, now: current.Saved, shift: header.shift(current), epoch: store.Epoch(),
+		without: header.affected(current), old: header, current: *current,
+	}
 	return l.run(r)
 }
 
@@ -245,6 +259,7 @@ func readCache(f io.Reader, store *cache.Cache, current *cacheHeader, now uint32
 type loader struct {
 	store        *cache.Cache
 	now          uint32
+	shift        uint32 // what is added to the expiry of entries, modulo 2^32
 	epoch        uint64
 	without      []wire.Name
 	old, current cacheHeader
@@ -296,6 +311,7 @@ func (l *loader) storeBlock(block []byte) {
 		}
 		e := entry.Entry(block[:n])
 		block = block[n:]
+		e.Shift(l.shift)
 		if !l.takes(e) {
 			continue
 		}
@@ -307,9 +323,10 @@ func (l *loader) storeBlock(block []byte) {
 }
 
 // takes says whether an entry is good under the configuration and the clock of now. That its bytes are
-// those that were packed, by this layout, the checksums and the header have said.
+// those that were packed, by this layout, the checksums and the header have said. One that was stored in
+// the future is not believed.
 func (l *loader) takes(e entry.Entry) bool {
-	if !outlives(e, l.now) || e.Expires()-l.now > max(l.current.MaxTTL, zonecut.MaxLease) {
+	if !outlives(e, l.now) || e.Expires()-e.Original() > l.now || e.Expires()-l.now > max(l.current.MaxTTL, zonecut.MaxLease) {
 		return false
 	}
 	for _, name := range l.without {

@@ -12,7 +12,7 @@
 //	check.go     bonsai check
 //	yaml.go      the configuration file, with lines
 //	lists.go     files of hosts and of names to block; reference.go the example file and the manual page
-//	clock.go     the wall clock, which tests may replace
+//	clock.go     the time that goes on and the wall clock, which tests may replace
 //	cpus.go      how many CPUs the process may use
 //	daemon.go    resolver, front end and metrics put together, started and stopped
 //	reload.go    a changed configuration, without a query or the cache lost

@@ -55,7 +55,8 @@ func send(ctx context.Context, path, command string, args []string) (*http.Respo
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	// The daemon lets few connections in: none stays open.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bonsai/"+command, bytes.NewReader(body))

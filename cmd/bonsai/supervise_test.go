@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -13,7 +14,9 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
@@ -100,6 +103,61 @@ func TestSupervised(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("STOPPING=1")
+}
+
+// Signs of life come twice in the time that systemd waits for one, and none comes while the parts that
+// queries go through hang.
+func TestWatchdogSeesHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		var signs atomic.Int64
+		go func() {
+			buf := make([]byte, 64)
+			for {
+				n, err := theirs.Read(buf)
+				if err != nil {
+					return
+				}
+				if string(buf[:n]) != "WATCHDOG=1" {
+					t.Errorf("told %q", buf[:n])
+				}
+				signs.Add(1)
+			}
+		}()
+		s := &supervisor{conn: ours, interval: 15 * time.Second}
+		ctx, cancel := context.WithCancel(context.Background())
+		healthy, hang := atomic.Bool{}, make(chan struct{})
+		healthy.Store(true)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.watch(ctx, func() bool {
+				if !healthy.Load() {
+					<-hang // as at a lock that nobody gives back
+				}
+				return true
+			})
+		}()
+		expect := func(when string, want int64) {
+			t.Helper()
+			synctest.Wait()
+			if got := signs.Swap(0); got != want {
+				t.Errorf("%s: %d signs of life, want %d", when, got, want)
+			}
+		}
+		time.Sleep(5*time.Minute + time.Second)
+		expect("in five minutes", 20)
+		healthy.Store(false)
+		time.Sleep(5 * time.Minute)
+		expect("while it hangs", 0)
+		healthy.Store(true)
+		close(hang)
+		time.Sleep(time.Second)
+		expect("free again", 2) // the one that hung, and one that was due meanwhile
+		cancel()
+		<-done
+		theirs.Close()
+	})
 }
 
 // distMetric finds metrics in a file of dist.

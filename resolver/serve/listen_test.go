@@ -231,8 +231,12 @@ func TestHandedIn(t *testing.T) {
 				c = Config{PacketConns: []net.PacketConn{struct{ net.PacketConn }{other}}}
 			}
 			s := start(t, c, &scripted{})
-			if len(s.Addrs()) != 0 {
-				t.Errorf("got %v bound besides", s.Addrs())
+			want := []netip.AddrPort{addrPortOf(c.PacketConns[0].LocalAddr())}
+			if !wrapped {
+				want = append(want, addrPortOf(l.Addr()))
+			}
+			if !slices.Equal(s.Addrs(), want) {
+				t.Errorf("got %v, want %v and nothing bound besides", s.Addrs(), want)
 			}
 			d := dial(t, addrPortOf(c.PacketConns[0].LocalAddr()))
 			for _, label := range []string{"hit", "miss"} {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,6 +74,10 @@ func New(config Config, handler Handler) (*Server, error) {
 	s.listeners = append(s.listeners, config.Listeners...)
 	for _, conn := range config.PacketConns {
 		s.sockets = append(s.sockets, s.newUDPSocket(conn))
+		s.addAddr(conn.LocalAddr())
+	}
+	for _, l := range config.Listeners {
+		s.addAddr(l.Addr())
 	}
 	if err := s.bind(); err != nil {
 		cancel()
@@ -107,7 +112,15 @@ func (c *Config) setDefaults() {
 // now is the time since the server was made.
 func (s *Server) now() time.Duration { return time.Since(s.epoch) }
 
-// Addrs returns the addresses that were bound, each for UDP and TCP.
+// addAddr adds the address of a socket that was given, if it is an address of IP and not there yet.
+func (s *Server) addAddr(a net.Addr) {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err == nil && !slices.Contains(s.addrs, ap) {
+		s.addrs = append(s.addrs, ap)
+	}
+}
+
+// Addrs returns the addresses that were bound, each for UDP and TCP, behind those of sockets that were given.
 func (s *Server) Addrs() []netip.AddrPort { return append([]netip.AddrPort(nil), s.addrs...) }
 
 // Absent returns the default addresses that were left out because the machine lacks them.

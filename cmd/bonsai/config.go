@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"bonsai/cmd/bonsai/confine"
@@ -49,6 +51,8 @@ type Config struct {
 	SpecialUse       bool
 	MinimalResponses bool
 	Zones            []zonecut.Configured
+	TLSCA            []byte         // PEM: who vouches for servers asked over TLS; nil: whom the system trusts
+	TLSRoots         *x509.CertPool // these, where a zone is asked over TLS
 	LocalData        policy.LocalData
 	PrivateAddress   []netip.Prefix
 	PrivateDomain    []wire.Name
@@ -295,6 +299,9 @@ func (c *Config) together(file string, said map[string]given) (errs []error) {
 		complain(max(said["cache-min-ttl"].line, said["cache-max-ttl"].line), "cache-min-ttl",
 			"%d is above cache-max-ttl, %d; make it at most that", c.MinTTL, c.MaxTTL)
 	}
+	if err := c.trust(); err != nil {
+		complain(max(said["forward-zones"].line, said["stub-zones"].line), "tls-ca", "%v; name a file of certificates", err)
+	}
 	seen := map[wire.Name]int{}
 	for _, key := range []string{"forward-zones", "stub-zones"} {
 		g := said[key]
@@ -308,6 +315,21 @@ func (c *Config) together(file string, said map[string]given) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// trust gathers who may vouch for servers asked over TLS. What the system trusts is read while its files
+// can be reached.
+func (c *Config) trust() (err error) {
+	overTLS := slices.ContainsFunc(c.Zones, func(z zonecut.Configured) bool { return z.TLS != nil })
+	switch {
+	case !overTLS:
+	case c.TLSCA == nil:
+		c.TLSRoots, err = x509.SystemCertPool()
+	default:
+		c.TLSRoots = x509.NewCertPool()
+		c.TLSRoots.AppendCertsFromPEM(c.TLSCA)
+	}
+	return err
 }
 
 // findSetting returns the setting of this key.

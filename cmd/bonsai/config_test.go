@@ -119,6 +119,27 @@ stub-zones:
 	}
 }
 
+// Over TLS a server's port is 853 unless it is given (RFC 7858 §3.1), and the name behind # is that of its
+// certificate, wherever in the item tls stands.
+func TestZonesOverTLS(t *testing.T) {
+	c, err := configure(nil, write(t, "bonsai.yaml", `
+forward-zones:
+  - name: .
+    addrs: ["192.0.2.1#DNS.example", "2001:db8::1@8853#dns.example", 192.0.2.3]
+    tls: true
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[netip.AddrPort]string{
+		netip.MustParseAddrPort("192.0.2.1:853"): "dns.example", netip.MustParseAddrPort("[2001:db8::1]:8853"): "dns.example",
+		netip.MustParseAddrPort("192.0.2.3:853"): "",
+	}
+	if z := c.Zones[0]; !reflect.DeepEqual(z.TLS, want) || len(z.Servers[0].Addrs) != 3 {
+		t.Errorf("got %+v", z)
+	}
+}
+
 func prefixes(texts ...string) (list []netip.Prefix) {
 	for _, s := range texts {
 		list = append(list, netip.MustParsePrefix(s))
@@ -229,6 +250,12 @@ func TestWrongFiles(t *testing.T) {
 		{"zone without servers", "stub-zones:\n  - name: example.org\n", []string{"example.org.", "addrs"}, 2},
 		{"zone's unknown key", "stub-zones:\n  - name: example.org\n    adrs: [192.0.2.1]\n", []string{`did you mean "addrs"?`}, 3},
 		{"zone's address", "stub-zones:\n  - name: example.org\n    addrs: [here]\n", []string{"stub-zones.addrs", "192.0.2.1@5353"}, 3},
+		{"name without tls", "forward-zones:\n  - name: .\n    addrs: [\"192.0.2.1#dns.example\"]\n", []string{"forward-zones.addrs", "tls: true"}, 3},
+		{"no name for tls", "forward-zones:\n  - name: .\n    tls: true\n    addrs: [\"192.0.2.1#\"]\n", []string{"forward-zones.addrs", "192.0.2.1#dns.example"}, 4},
+		{"hosts over tls", "forward-zones:\n  - {name: ., tls: true, hosts: [dns.example]}\n", []string{"forward-zones.hosts", "192.0.2.1#dns.example"}, 2},
+		{"tls and prime", "stub-zones:\n  - {name: ., tls: true, prime: true, addrs: [192.0.2.1]}\n", []string{"tls and prime"}, 2},
+		{"tls what", "stub-zones:\n  - {name: ., tls: perhaps, addrs: [192.0.2.1]}\n", []string{"stub-zones.tls", "true"}, 2},
+		{"no certificates", "tls-ca: /dev/null\n", []string{"tls-ca", "BEGIN CERTIFICATE"}, 1},
 		{"zone twice", "stub-zones:\n  - {name: a.example, addrs: [192.0.2.1]}\n  - {name: A.example, addrs: [192.0.2.2]}\n", []string{"a.example.", "twice"}, 0},
 	}
 	for _, c := range cases {

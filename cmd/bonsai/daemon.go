@@ -210,6 +210,7 @@ func (d *daemon) resolverConfig(c *Config) resolver.Config {
 		Exchange: exchange.Config{
 			Transport: d.reloader.transport, EDNSSize: c.EDNSSize, IPv4: c.IPv4, IPv6: c.IPv6, DoNotQuery: c.DoNotQuery,
 			QueryLocalhost: c.QueryLocalhost, Outgoing: c.Outgoing, ExcludedPorts: ports, Cookies: c.Cookies,
+			TLSRoots: c.TLSRoots,
 		},
 		UDPSize: int(c.EDNSSize),
 		Cuts:    zonecut.Config{Hints: c.RootHints, Configured: c.Zones},

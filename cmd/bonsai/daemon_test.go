@@ -27,6 +27,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"bonsai/resolver/exchange"
 	"bonsai/resolver/lab"
 )
 
@@ -86,7 +87,13 @@ func start(t *testing.T, edit func(*Config)) *daemon {
 	if edit != nil {
 		edit(c)
 	}
-	d, err := newDaemon(c, w, slog.New(slog.DiscardHandler))
+	return startOn(t, c, w)
+}
+
+// startOn runs a daemon in this process until the test ends. transport nil: the system's sockets.
+func startOn(t *testing.T, c *Config, transport exchange.Transport) *daemon {
+	t.Helper()
+	d, err := newDaemon(c, transport, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,10 @@ func stepOf(e *iterate.Event) step {
 	}
 	if e.Server.IsValid() {
 		s.Server, s.RTT, s.RCODE, s.Transport = e.Server.String(), milliseconds(e.RTT), e.RCODE.String(), "udp"
-		if e.TCP {
+		switch {
+		case e.TLS:
+			s.Transport = "tls"
+		case e.TCP:
 			s.Transport = "tcp"
 		}
 	}

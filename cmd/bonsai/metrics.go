@@ -199,11 +199,14 @@ var metrics = slices.Concat([]metric{
 			emit(float64(s.exchange.UDPv6), "udp", "ipv6")
 			emit(float64(s.exchange.TCPv4), "tcp", "ipv4")
 			emit(float64(s.exchange.TCPv6), "tcp", "ipv6")
+			emit(float64(s.exchange.TLSv4), "tls", "ipv4")
+			emit(float64(s.exchange.TLSv6), "tls", "ipv6")
 		}},
 	{"bonsai_upstream_responses_total", "Responses of servers that were believed, by transport.", counterKind,
 		[]string{"transport"}, func(s *snapshot, emit emit) {
 			emit(float64(s.exchange.UDPReplies), "udp")
 			emit(float64(s.exchange.TCPReplies), "tcp")
+			emit(float64(s.exchange.TLSReplies), "tls")
 		}},
 	{"bonsai_upstream_tcp_connections_total", "TCP connections opened to servers.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.exchange.TCPConnections })},

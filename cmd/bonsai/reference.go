@@ -80,8 +80,9 @@ var reference = []struct {
 		{key: "exclude-port", example: "[5353, 6000-6010]", why: "Below 1024 by default; add ports that a firewall treats as a service."},
 	}},
 	{"Zones and policy", []note{
-		{key: "forward-zones", value: "[]", example: "\n  - name: corp.example\n    addrs: [192.0.2.1, 192.0.2.2@5353]", why: "Zones that only a resolver elsewhere can see."},
+		{key: "forward-zones", value: "[]", example: "\n  - name: corp.example\n    addrs: [192.0.2.1, 192.0.2.2@5353]\n  - name: .\n    tls: true\n    addrs: [\"192.0.2.3#dns.example\"]", why: "Zones that only a resolver elsewhere can see; with tls: true over TLS, which shows nobody on the way what is asked. Behind # stands the name that the certificate must be for: without it any is taken."},
 		{key: "stub-zones", value: "[]", example: "\n  - name: lan.example\n    addrs: [192.0.2.53]", why: "Zones whose servers no delegation leads to."},
+		{key: "tls-ca", example: "corp.pem", why: "A resolver of one's own has a certificate that no public authority signed."},
 		{key: "local-data", value: "[]", example: "[\"printer.lan. 300 A 192.0.2.9\"]", why: "A few names that need no zone of their own."},
 		{key: "hosts-files", value: "[]", example: "[/etc/hosts]", why: "Names and addresses that are kept in that form already, both ways."},
 		{key: "block-lists", value: "[]", example: "\n  - file: ads.txt\n    action: nxdomain\n    ede: blocked",

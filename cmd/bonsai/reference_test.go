@@ -76,9 +76,10 @@ func TestExampleEqualsDefaults(t *testing.T) {
 // What stands in comments is right, too, but for the key that is always refused.
 func TestExampleComments(t *testing.T) {
 	dir := t.TempDir()
+	_, certificate := selfSigned(t)
 	for name, content := range map[string]string{
 		"named.root": someHints, "root.key": ". DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\n",
-		"ads.txt": "ads.example\n", "good.txt": "good.example\n", "clock": "1700000000",
+		"ads.txt": "ads.example\n", "good.txt": "good.example\n", "clock": "1700000000", "corp.pem": certificate,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -70,12 +70,13 @@ var effects = map[string]effect{
 	"Anchors":        {"trust-anchor", inResolver, flushAnchors},
 	"Insecure":       {"domain-insecure", inResolver, flushInsecure},
 	"Zones":          {"forward-zones or stub-zones", inResolver, flushZones},
+	"TLSCA":          {"tls-ca", inResolver, nil},
 	"MinTTL":         {"cache-min-ttl", inResolver, flushTTLs}, "MaxTTL": {"cache-max-ttl", inResolver, flushTTLs},
 	"MaxNegativeTTL": {"cache-max-negative-ttl", inResolver, flushTTLs},
 }
 
 // follow are fields that only go with another.
-var follow = []string{"BlockLists", "AllowLists", "Lists", "Notices", "Negative", "Account", "Files", "folders"}
+var follow = []string{"BlockLists", "AllowLists", "Lists", "Notices", "Negative", "Account", "Files", "folders", "TLSRoots"}
 
 func flushAll(d *daemon, _, _ *Config) { d.resolver.Current().FlushTree(wire.Root) }
 

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"slices"
 
 	"bonsai/cache"
@@ -86,9 +88,11 @@ var settings = []setting{
 	{key: "aggressive-nsec", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.AggressiveNSEC }),
 		help: "answer from proofs of other names what they prove (RFC 8198); default true"},
 	{key: "forward-zones", value: "ZONES", list: true, forward: true, setZones: addZones,
-		help: "zones asked of resolvers: a list of name, addrs, hosts, first, tcp"},
+		help: "zones asked of resolvers: a list of name, addrs, hosts, first, tcp, tls"},
 	{key: "stub-zones", value: "ZONES", list: true, setZones: addZones,
-		help: "zones asked of their own servers: a list of name, addrs, hosts, first, prime, tcp"},
+		help: "zones asked of their own servers: a list of name, addrs, hosts, first, prime, tcp, tls"},
+	{key: "tls-ca", value: "FILE", set: setTLSCA,
+		help: "PEM certificates of who vouches for servers asked over TLS; default those that the system trusts"},
 	{key: "local-data", value: "RECORD", list: true, set: setLocalData,
 		help: "records answered here"},
 	{key: "private-address", value: "CIDR", list: true, set: each(prefix, func(c *Config) *[]netip.Prefix { return &c.PrivateAddress }),
@@ -210,6 +214,17 @@ func setAnchors(c *Config, values []string, dir string) error {
 	})
 	if err == nil {
 		c.Anchors = anchors
+	}
+	return err
+}
+
+func setTLSCA(c *Config, values []string, dir string) error {
+	name, err := c.reads(dir, values[len(values)-1])
+	if err != nil {
+		return err
+	}
+	if c.TLSCA, err = os.ReadFile(name); err == nil && !x509.NewCertPool().AppendCertsFromPEM(c.TLSCA) {
+		err = fmt.Errorf("%s has no certificate; write PEM, that begins with -----BEGIN CERTIFICATE-----", name)
 	}
 	return err
 }

@@ -61,11 +61,38 @@ func prefix(s string) (netip.Prefix, error) {
 }
 
 // server takes an address with or without a port, 53 where there is none, and the form ADDR@PORT.
-func server(s string) (netip.AddrPort, error) {
+// Ports of servers: RFC 1035 §4.2, and over TLS RFC 7858 §3.1.
+const (
+	dnsPort = 53
+	tlsPort = 853
+)
+
+// zoneServer reads a server of a zone; over TLS with the name that its certificate is to be for, or "".
+func zoneServer(s string, overTLS bool) (ap netip.AddrPort, name string, err error) {
+	addr, name, named := strings.Cut(s, "#")
+	if !overTLS {
+		if named {
+			return ap, "", fmt.Errorf("%q has a name for a certificate, and is not asked over TLS; write tls: true beside it, or leave #%s out", s, name)
+		}
+		ap, err = server(s, dnsPort)
+		return ap, "", err
+	}
+	if ap, err = server(addr, tlsPort); err != nil || !named {
+		return ap, "", err
+	}
+	n, err := domain(name)
+	if err != nil || n == wire.Root {
+		return ap, "", fmt.Errorf("%q has no name behind #; write it as 192.0.2.1#dns.example", s)
+	}
+	return ap, strings.TrimSuffix(n.Canonical().String(), "."), nil
+}
+
+// server reads an address with the port it has, or the one that goes without saying.
+func server(s string, usual uint16) (netip.AddrPort, error) {
 	host, port, hasPort := strings.Cut(s, "@")
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if !hasPort {
-			return netip.AddrPortFrom(addr.Unmap(), 53), nil
+			return netip.AddrPortFrom(addr.Unmap(), usual), nil
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n > 0 {
 			return netip.AddrPortFrom(addr.Unmap(), uint16(n)), nil

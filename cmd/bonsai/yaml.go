@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -229,11 +230,12 @@ func (r *reader) zones(s *setting, value *yaml.Node) (zones []zonecut.Configured
 }
 
 // zoneKeys are the keys of an item of forward-zones or stub-zones.
-var zoneKeys = []string{"name", "addrs", "hosts", "first", "prime", "tcp"}
+var zoneKeys = []string{"name", "addrs", "hosts", "first", "prime", "tcp", "tls"}
 
 func (r *reader) zone(s *setting, n *yaml.Node) (z zonecut.Configured, ok bool) {
 	z.Forward = s.forward
 	problems := len(r.errs)
+	r.zoneTLS(&z, n)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		field := &setting{key: s.key + "." + key.Value, value: "VALUE", list: key.Value == "addrs" || key.Value == "hosts"}
@@ -255,8 +257,20 @@ func (r *reader) zone(s *setting, n *yaml.Node) (z zonecut.Configured, ok bool) 
 		r.complain(n, s.key, "has an item without a name; write name: example.org")
 	case len(z.Servers) == 0:
 		r.complain(n, s.key, "has no servers for %s; write addrs: [192.0.2.1]", z.Zone)
+	case z.TLS != nil && z.Prime:
+		r.complain(n, s.key, "has both tls and prime for %s, and of servers found by priming no certificate is known; leave one out", z.Zone)
 	}
 	return z, len(r.errs) == problems
+}
+
+// zoneTLS reads the key tls of a zone, which says how others of its keys are to be read.
+func (r *reader) zoneTLS(z *zonecut.Configured, n *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		// What is wrong with the value is said where all keys are read.
+		if on, err := boolean(resolve(n.Content[i+1]).Value); n.Content[i].Value == "tls" && err == nil && on {
+			z.TLS = map[netip.AddrPort]string{}
+		}
+	}
 }
 
 func setZoneField(z *zonecut.Configured, key string, values []string) (err error) {
@@ -266,16 +280,21 @@ func setZoneField(z *zonecut.Configured, key string, values []string) (err error
 	case "addrs":
 		unnamed := zonecut.Server{}
 		for _, v := range values {
-			ap, err := server(v)
+			ap, name, err := zoneServer(v, z.TLS != nil)
 			if err != nil {
 				return err
 			}
-			unnamed.Addrs = append(unnamed.Addrs, ap)
+			if unnamed.Addrs = append(unnamed.Addrs, ap); z.TLS != nil {
+				z.TLS[ap] = name
+			}
 		}
 		if len(unnamed.Addrs) > 0 {
 			z.Servers = append(z.Servers, unnamed)
 		}
 	case "hosts":
+		if z.TLS != nil && len(values) > 0 {
+			return fmt.Errorf("servers asked over TLS are written with their addresses; write addrs: [192.0.2.1#%s]", values[0])
+		}
 		for _, v := range values {
 			var name wire.Name
 			if name, err = domain(v); err != nil {
@@ -289,6 +308,8 @@ func setZoneField(z *zonecut.Configured, key string, values []string) (err error
 		z.Prime, err = boolean(values[0])
 	case "tcp":
 		z.TCP, err = boolean(values[0])
+	case "tls":
+		_, err = boolean(values[0])
 	}
 	return err
 }

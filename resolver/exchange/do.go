@@ -83,7 +83,7 @@ func (c *Client) Do(ctx context.Context, a *Ask) (*Reply, error) {
 }
 
 func (x *exchange) do() (*Reply, error) {
-	x.tcp, x.edns, x.noCookie, x.bareError, x.badCookies, x.doubt = x.a.TCP, true, false, false, 0, nil
+	x.tcp, x.edns, x.noCookie, x.bareError, x.badCookies, x.doubt = x.a.TCP || x.a.TLS, true, false, false, 0, nil
 	if !x.c.Usable(x.a.Server.Addr()) {
 		return nil, x.fail(ErrUnreachable, errNotAsked)
 	}
@@ -119,7 +119,7 @@ func (x *exchange) rounds() (*Reply, error) {
 }
 
 func (x *exchange) fail(kind, cause error) error {
-	return &Error{Server: x.a.Server, TCP: x.tcp, Kind: kind, Cause: cause}
+	return &Error{Server: x.a.Server, TCP: x.tcp, TLS: x.a.TLS, Kind: kind, Cause: cause}
 }
 
 // round sends one query and judges what comes back.
@@ -171,7 +171,7 @@ func (x *exchange) spend() error {
 			return x.fail(ErrBudget, err)
 		}
 	}
-	x.c.counters.sent(x.tcp, x.a.Server.Addr())
+	x.c.counters.sent(x.transport(), x.a.Server.Addr())
 	return nil
 }
 
@@ -193,6 +193,8 @@ func (x *exchange) lost(err error, waited time.Duration) (verdict, error) {
 	case errors.Is(err, ErrMismatch):
 		kind, err = ErrMismatch, nil
 		x.c.counters.mismatches.Add(1)
+	case isUntrusted(err):
+		kind = ErrUntrusted
 	}
 	if !x.sent {
 		f.noRoute(err, now)
@@ -203,7 +205,7 @@ func (x *exchange) lost(err error, waited time.Duration) (verdict, error) {
 	}
 	// What did not leave this machine says nothing of the server. Where UDP was given up for a doubt
 	// or for TC, the server is as it was.
-	counts := x.sent && (!x.tcp || x.a.TCP)
+	counts := x.sent && (!x.tcp || x.a.TCP || x.a.TLS)
 	if counts {
 		x.s.timedOut(x.start, now)
 	}
@@ -332,14 +334,25 @@ func (x *exchange) replied(rtt time.Duration) {
 	x.s.answered()
 	x.s.shard.mu.Unlock()
 	x.c.family(x.a.Server.Addr()).answered(now)
-	x.c.counters.replied(rtt, x.tcp)
+	x.c.counters.replied(rtt, x.transport())
+}
+
+// transport returns by what the round goes.
+func (x *exchange) transport() int {
+	switch {
+	case x.a.TLS:
+		return overTLS
+	case x.tcp:
+		return overTCP
+	}
+	return overUDP
 }
 
 func (x *exchange) trace(rtt time.Duration, r *Reply, n int, err error) {
 	if x.a.Trace == nil {
 		return
 	}
-	e := Event{Server: x.a.Server, Name: x.a.Name, Type: x.a.Type, TCP: x.tcp, EDNS: x.edns, RTT: rtt, Bytes: n, Err: err}
+	e := Event{Server: x.a.Server, Name: x.a.Name, Type: x.a.Type, TCP: x.tcp, TLS: x.a.TLS, EDNS: x.edns, RTT: rtt, Bytes: n, Err: err}
 	if r != nil {
 		e.RCODE = r.RCODE()
 	}

@@ -12,6 +12,8 @@ package exchange
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -54,6 +56,10 @@ type Ask struct {
 	Type   wire.Type
 	RD, CD bool
 	TCP    bool // over TCP from the start
+	// TLS says to ask over TLS alone (RFC 7858), of a server whose certificate is for TLSName; "" takes any
+	// certificate.
+	TLS     bool
+	TLSName string
 	// Retry counts how often this server has left this question unanswered in this resolution; a
 	// retry offers a smaller UDP payload, for the response may be lost for its size.
 	Retry int
@@ -81,7 +87,8 @@ type Event struct {
 	Server netip.AddrPort
 	Name   wire.Name
 	Type   wire.Type
-	TCP    bool
+	TCP    bool // or TLS
+	TLS    bool
 	EDNS   bool
 	RTT    time.Duration // until the response, or until it was given up
 	Bytes  int           // of the response
@@ -98,11 +105,12 @@ type Config struct {
 	EDNSSize       uint16    // UDP payload size offered to servers; 0: 1232
 	IPv4, IPv6     bool      // families to use; neither: both
 	DoNotQuery     []netip.Prefix
-	QueryLocalhost bool         // loopback addresses may be asked
-	Outgoing       []netip.Addr // addresses to send from; none of a family: the system's choice
-	ExcludedPorts  []PortRange  // never sent from, besides those below 1024
-	Cookies        bool         // send DNS cookies (RFC 7873)
-	Servers        int          // addresses remembered at once; 0: 16384
+	QueryLocalhost bool           // loopback addresses may be asked
+	Outgoing       []netip.Addr   // addresses to send from; none of a family: the system's choice
+	ExcludedPorts  []PortRange    // never sent from, besides those below 1024
+	Cookies        bool           // send DNS cookies (RFC 7873)
+	TLSRoots       *x509.CertPool // who may vouch for servers asked over TLS; nil: whom the system trusts
+	Servers        int            // addresses remembered at once; 0: 16384
 }
 
 // Defaults of Config.
@@ -118,6 +126,7 @@ var (
 	ErrUnreachable = errors.New("server unreachable")
 	ErrMalformed   = errors.New("malformed response")
 	ErrMismatch    = errors.New("response does not match the query")
+	ErrUntrusted   = errors.New("the server's certificate is not trusted")
 	ErrBudget      = errors.New("budget spent")
 	ErrBusy        = errors.New("too many queries wait for this server")
 )
@@ -126,14 +135,18 @@ var (
 // kind says it all.
 type Error struct {
 	Server netip.AddrPort
-	TCP    bool
+	TCP    bool // or TLS
+	TLS    bool
 	Kind   error
 	Cause  error
 }
 
 func (e *Error) Error() string {
 	transport := "UDP"
-	if e.TCP {
+	switch {
+	case e.TLS:
+		transport = "TLS"
+	case e.TCP:
 		transport = "TCP"
 	}
 	if e.Cause == nil {
@@ -154,6 +167,7 @@ func (e *Error) Unwrap() []error {
 type Client struct {
 	config    Config
 	transport Transport
+	tls       *tls.Config
 	start     time.Time
 	ports     portSet
 	servers   table
@@ -177,7 +191,7 @@ func New(config Config) *Client {
 	if config.Servers <= 0 {
 		config.Servers = defaultServers
 	}
-	c := &Client{config: config, transport: config.Transport, start: time.Now().Add(-longAgo)}
+	c := &Client{config: config, transport: config.Transport, tls: newTLSConfig(&config), start: time.Now().Add(-longAgo)}
 	if c.transport == nil {
 		c.transport = systemTransport{}
 	}

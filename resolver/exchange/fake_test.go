@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"net"
@@ -45,6 +46,8 @@ type fakeServer struct {
 	refuse, hang bool
 	// icmp makes UDP reads fail, as an ICMP port unreachable does.
 	icmp bool
+	// tls makes TCP connections TLS.
+	tls *tls.Config
 
 	net      *fakeNet
 	mu       sync.Mutex
@@ -140,6 +143,9 @@ func (n *fakeNet) DialTCP(ctx context.Context, local, server netip.AddrPort) (ne
 		return nil, os.NewSyscallError("connect", syscall.ECONNREFUSED)
 	}
 	ours, theirs := net.Pipe()
+	if s.tls != nil {
+		theirs = tls.Server(newBuffered(theirs), s.tls)
+	}
 	n.mu.Lock()
 	n.open++
 	n.mu.Unlock()

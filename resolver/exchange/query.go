@@ -10,10 +10,10 @@ import (
 // minUDPSize is the UDP payload size that needs no EDNS (RFC 1035 §4.2.1).
 const minUDPSize = 512
 
-// optionRoom is the longest option we send: a cookie of full length.
-const optionRoom = 4 + clientCookieLen + maxServerCookie
+// optionRoom is the longest options we send: a cookie of full length, and padding.
+const optionRoom = 4 + clientCookieLen + maxServerCookie + 4 + paddedTo
 
-// queryRoom is the longest query: header, question, OPT with a cookie.
+// queryRoom is the longest query: header, question, OPT with its options.
 const queryRoom = wire.HeaderSize + wire.MaxNameLen + 4 + wire.OPTSize + optionRoom
 
 // compose writes the next query, with ID and letter case drawn anew (RFC 5452 §4.3).
@@ -33,9 +33,14 @@ func (x *exchange) compose() {
 		size = x.payloadSize()
 	}
 	x.loadCookie()
-	var options [optionRoom]byte
-	x.query = wire.AppendQuery(x.query[:0], x.draws.uint16(), flags, name[:n], x.a.Type, size,
-		x.appendCookie(options[:0]))
+	var room [optionRoom]byte
+	options := x.appendCookie(room[:0])
+	if x.a.TLS && x.edns {
+		var zeros [paddedTo]byte
+		pad := padding(wire.HeaderSize + n + 4 + wire.OPTSize + len(options))
+		options = wire.AppendOption(options, wire.OptionPadding, zeros[:pad])
+	}
+	x.query = wire.AppendQuery(x.query[:0], x.draws.uint16(), flags, name[:n], x.a.Type, size, options)
 }
 
 // frame returns the query behind its length, as TCP carries it (RFC 1035 §4.2.2).

@@ -15,7 +15,7 @@ import (
 // §6.2.1.1). All but ready, dialled, conn, from and writing is guarded by the pool's lock; these are
 // set before ready is closed.
 type stream struct {
-	server  netip.AddrPort
+	peer    peer
 	ready   chan struct{} // closed when the connection is open, or failed to
 	dialled error
 	conn    net.Conn
@@ -47,7 +47,7 @@ func (p *streamPool) join(x *exchange, alone bool) (st *stream, mine bool, err e
 	if p.closed {
 		return nil, false, errClosed
 	}
-	streams := p.byServer[x.a.Server]
+	streams := p.byPeer[x.peer()]
 	for _, st := range streams {
 		if !alone && !st.alone && !st.sick && st.users < streamDepth {
 			if st.users++; st.users == 1 && st.conn != nil {
@@ -65,17 +65,17 @@ func (p *streamPool) join(x *exchange, alone bool) (st *stream, mine bool, err e
 		}
 	}
 	st = &stream{
-		server: x.a.Server, alone: alone, users: 1,
+		peer: x.peer(), alone: alone, users: 1,
 		ready: make(chan struct{}), writing: make(chan struct{}, 1), pending: make(map[uint16]*call),
 	}
-	p.byServer[st.server] = append(streams, st)
+	p.byPeer[st.peer] = append(streams, st)
 	p.count++
 	return st, true, nil
 }
 
 // endIdle ends some stream that nobody uses, and says whether there was one.
 func (p *streamPool) endIdle() bool {
-	for _, streams := range p.byServer {
+	for _, streams := range p.byPeer {
 		for _, st := range streams {
 			if st.users == 0 {
 				p.endLocked(st, errEnded)
@@ -141,7 +141,11 @@ func (p *streamPool) release(st *stream, sick bool) {
 		p.endLocked(st, errEnded)
 		return
 	}
-	_ = st.conn.SetReadDeadline(time.Now().Add(streamIdle))
+	idle := streamIdle
+	if st.peer.tls {
+		idle = tlsIdle
+	}
+	_ = st.conn.SetReadDeadline(time.Now().Add(idle))
 }
 
 func (p *streamPool) answers(st *stream) int {
@@ -162,13 +166,13 @@ func (p *streamPool) endLocked(st *stream, err error) {
 		return
 	}
 	st.ended = true
-	streams := p.byServer[st.server]
+	streams := p.byPeer[st.peer]
 	if i := slices.Index(streams, st); i >= 0 {
 		streams = slices.Delete(streams, i, i+1)
 		p.count--
 	}
-	if p.byServer[st.server] = streams; len(streams) == 0 {
-		delete(p.byServer, st.server)
+	if p.byPeer[st.peer] = streams; len(streams) == 0 {
+		delete(p.byPeer, st.peer)
 	}
 	if st.conn != nil {
 		_ = st.conn.Close()

@@ -3,7 +3,6 @@ package exchange
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -36,14 +35,14 @@ var (
 
 // streamPool is the open TCP connections. Its lock guards the state of each of them, too.
 type streamPool struct {
-	mu       sync.Mutex
-	byServer map[netip.AddrPort][]*stream
-	count    int
-	closed   bool
-	readers  sync.WaitGroup
+	mu      sync.Mutex
+	byPeer  map[peer][]*stream
+	count   int
+	closed  bool
+	readers sync.WaitGroup
 }
 
-func (p *streamPool) init() { p.byServer = make(map[netip.AddrPort][]*stream) }
+func (p *streamPool) init() { p.byPeer = make(map[peer][]*stream) }
 
 // Close ends the connections and sockets that are kept, and waits for the goroutines of the former.
 // A Do over TCP that still runs fails.
@@ -53,7 +52,7 @@ func (c *Client) Close() {
 	p.mu.Lock()
 	p.closed = true
 	var all []*stream
-	for _, streams := range p.byServer {
+	for _, streams := range p.byPeer {
 		all = append(all, streams...)
 	}
 	p.mu.Unlock()
@@ -143,6 +142,9 @@ func (x *exchange) dial(ctx context.Context, st *stream) {
 	local := x.local(0)
 	st.from = local.Addr()
 	conn, err := x.c.transport.DialTCP(ctx, local, x.a.Server)
+	if err == nil && x.a.TLS {
+		conn, err = x.c.secure(ctx, conn, x.a.TLSName)
+	}
 	if err == nil {
 		x.c.counters.connections.Add(1)
 	} else if isNoRoute(err) {

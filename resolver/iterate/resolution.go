@@ -187,6 +187,8 @@ func (r *resolution) ask() step {
 	case errors.Is(err, exchange.ErrTimeout):
 		p.silent = append(p.silent, r.server)
 		r.trouble.add(r.server, "timeout", troubleTimeout)
+	case errors.Is(err, exchange.ErrUntrusted):
+		r.trouble.add(r.server, "certificate not trusted", troubleNetwork)
 	case errors.Is(err, exchange.ErrUnreachable):
 		r.trouble.add(r.server, "unreachable", troubleNetwork)
 	case errors.Is(err, exchange.ErrBusy):
@@ -202,7 +204,7 @@ func (r *resolution) ask() step {
 func (r *resolution) send(cut *zonecut.Cut, server netip.AddrPort, q question, retry int) (*exchange.Reply, error) {
 	r.query = exchange.Ask{
 		Server: server, Zone: cut.Zone, Name: q.name, Type: q.t,
-		RD: cut.Forward, CD: cut.Forward && r.config.ForwardCD, TCP: cut.TCP,
+		RD: cut.Forward, CD: cut.Forward && r.config.ForwardCD, TCP: cut.TCP, TLS: cut.TLS != nil, TLSName: cut.TLS[server],
 		Retry: retry, Since: r.task.Budget.begin, Budget: r.task.Budget,
 	}
 	if r.task.Trace != nil {

@@ -21,7 +21,8 @@ type Event struct {
 	Type   wire.Type
 	Server netip.AddrPort // zero where no server was asked
 	RTT    time.Duration
-	TCP    bool
+	TCP    bool // or TLS
+	TLS    bool
 	RCODE  wire.RCODE
 	What   string // what it was, in words: "referral to example.com.", "timeout"
 }
@@ -87,7 +88,7 @@ func (t *Trace) AppendEvents(to []Event, most int) (events []Event, lost int) {
 // exchanged keeps an exchange of packets.
 func (t *Trace) exchanged(depth int, zone wire.Name, x *exchange.Event) {
 	e := Event{
-		Depth: depth, Zone: zone, Name: x.Name, Type: x.Type, Server: x.Server, RTT: x.RTT, TCP: x.TCP,
+		Depth: depth, Zone: zone, Name: x.Name, Type: x.Type, Server: x.Server, RTT: x.RTT, TCP: x.TCP, TLS: x.TLS,
 		RCODE: x.RCODE, What: "response",
 	}
 	if x.Err != nil {

@@ -161,7 +161,7 @@ func (m *Map) baseCut(base *Configured, now uint32) *Cut {
 	}
 	return &Cut{
 		Zone: base.Zone, Parent: base.Zone, Servers: base.Servers, Expires: now + MaxLease,
-		Prime: base.Prime, Forward: base.Forward, First: base.First, TCP: base.TCP,
+		Prime: base.Prime, Forward: base.Forward, First: base.First, TCP: base.TCP, TLS: base.TLS,
 	}
 }
 

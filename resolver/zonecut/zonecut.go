@@ -71,6 +71,9 @@ type Cut struct {
 	First bool
 	// TCP says that the servers are to be asked over TCP only.
 	TCP bool
+	// TLS, where it is not nil, says that they are to be asked over TLS only, each under the name that its
+	// certificate is to be for; "" takes any.
+	TLS map[netip.AddrPort]string
 }
 
 // Renew returns from when on, in Unix seconds, a cut in use is to be renewed: its last quarter.
@@ -82,7 +85,8 @@ type Configured struct {
 	Zone    wire.Name
 	Servers []Server
 	Forward bool
-	Prime   bool // ask Servers for the NS set and go on with that
-	First   bool // where Servers fail, resolve the ordinary way
-	TCP     bool // ask over TCP only
+	Prime   bool                      // ask Servers for the NS set and go on with that
+	First   bool                      // where Servers fail, resolve the ordinary way
+	TCP     bool                      // ask over TCP only
+	TLS     map[netip.AddrPort]string // not nil: ask over TLS only, as Cut.TLS says; not with Prime
 }

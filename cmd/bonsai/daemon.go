@@ -152,7 +152,7 @@ func (d *daemon) confine(c *Config) error {
 	}
 	who := c.User
 	if who == "" {
-		who = "as started"
+		who = fmt.Sprintf("as started, UID %d", os.Geteuid())
 	}
 	if !c.Lockdown {
 		d.log.Info("not locked in", "user", who, "reason", "lockdown: off")

@@ -38,8 +38,8 @@ func output(t *testing.T, name string, args ...string) string {
 func makePackages(t *testing.T, version string) (deb, rpm string) {
 	t.Helper()
 	need(t, "nfpm", "dpkg-deb")
-	if testing.Short() {
-		t.Skip("the run is to be short")
+	if testing.Short() || raceDetector {
+		t.Skip("the run is to be short, or is for races, of which there are none here")
 	}
 	dir := t.TempDir()
 	output(t, "dist/package.sh", version, "amd64", dir)

@@ -135,12 +135,16 @@ type load struct {
 // ids is how many IDs queries have.
 const ids = 1 << 16
 
+// readBuffer is for what comes at once after a stall, in bytes: what does not fit is no loss of the server's.
+const readBuffer = 4 << 20
+
 // begin sends queries of the list in turn until the load is ended. A patience holds fewer than there are IDs.
 func (s *server) begin(list []asked, rate int) (*load, error) {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(s.addr))
 	if err != nil {
 		return nil, err
 	}
+	_ = conn.SetReadBuffer(readBuffer)
 	l := &load{conn: conn, list: list, rate: rate, ended: make(chan struct{}), read: make(chan struct{})}
 	go l.send()
 	go l.receive()

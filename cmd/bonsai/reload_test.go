@@ -116,6 +116,29 @@ func TestReloadEachKind(t *testing.T) {
 	if got := ask("www.unsigned.lab."); len(got.Answer) != 1 || got.Answer[0].Header().Ttl < 3000 {
 		t.Errorf("cache-max-ttl as before: %v", got)
 	}
+	denied := func() uint32 {
+		t.Helper()
+		got := query(t, d.addr(), "udp", "no.ecdsa.lab.", dns.TypeA, func(m *dns.Msg) { m.IsEdns0().SetDo() })
+		if got.Rcode != dns.RcodeNameError || len(got.Ns) < 4 {
+			t.Fatalf("SOA, proof and signatures: %v", got)
+		}
+		for _, rr := range got.Ns {
+			if rr.Header().Ttl != got.Ns[0].Header().Ttl {
+				t.Errorf("a denial with several TTLs: %v", got)
+			}
+		}
+		return got.Ns[0].Header().Ttl
+	}
+	if ttl := denied(); ttl <= 60 || ttl > 3600 {
+		t.Errorf("a denial lives for %d s", ttl)
+	}
+	reload(func(c *Config) { c.MaxNegativeTTL = 60 })
+	if ttl := denied(); ttl == 0 || ttl > 60 {
+		t.Errorf("cache-max-negative-ttl 60: %d s", ttl)
+	}
+	if got := ask("www.unsigned.lab."); len(got.Answer) != 1 || got.Answer[0].Header().Ttl < 3000 {
+		t.Errorf("cache-max-negative-ttl is no limit of answers: %v", got)
+	}
 	reload(func(c *Config) {
 		dead := netip.MustParseAddrPort("198.51.100.99:53") // no server of the lab
 		c.Zones = []zonecut.Configured{{Zone: wire.MustName("unsigned.lab."), Servers: []zonecut.Server{{Addrs: []netip.AddrPort{dead}}}}}

@@ -38,18 +38,45 @@ func (l *hashList) add(h uint64) {
 	l.used++
 }
 
+// sortBits is by how many high bits hashes are brought near their places before they are sorted: 2048 of two
+// million, hashes as they are, are then sorted at once.
+const sortBits = 10
+
 // sorted moves all hashes to one place, in order and each once, for the caller to release. It empties
 // the list.
-func (l *hashList) sorted() (all hashes) {
-	all = newHashes(len(l.full)*chunkSize + l.used)
-	for i, c := range l.full {
-		copy(all.words[i*chunkSize:], c.words)
-		c.release()
+func (l *hashList) sorted(pause *breather) (all hashes) {
+	if l.used > 0 {
+		l.full = append(l.full, hashes{l.last.words[:l.used], l.last.release})
 	}
-	copy(all.words[len(l.full)*chunkSize:], l.last.words[:l.used])
-	l.full = nil
-	l.discard()
-	slices.Sort(all.words)
+	var ends [1<<sortBits + 1]int // of the hashes with these bits; before they are moved, where they begin
+	total := 0
+	for _, c := range l.full {
+		for _, h := range c.words {
+			ends[h>>(64-sortBits)+1]++
+		}
+		total += len(c.words)
+		pause.breathe()
+	}
+	for i := range ends[1:] {
+		ends[i+1] += ends[i]
+	}
+	all = newHashes(total)
+	for _, c := range l.full {
+		for _, h := range c.words {
+			end := &ends[h>>(64-sortBits)]
+			all.words[*end] = h
+			*end++
+		}
+		c.release()
+		pause.breathe()
+	}
+	*l = hashList{}
+	begin := 0
+	for _, end := range ends[:1<<sortBits] {
+		slices.Sort(all.words[begin:end])
+		begin = end
+		pause.breathe()
+	}
 	all.words = slices.Compact(all.words)
 	return all
 }

@@ -21,6 +21,7 @@ const (
 	maxListErrors = 3
 	maxListLine   = 4096
 	listBuffer    = 64 << 10
+	linesAtOnce   = 512 // some 0.3 ms of work
 )
 
 // Errors of lists.
@@ -37,6 +38,9 @@ var (
 func (b *NameSetBuilder) ReadList(r io.Reader) (report ListReport, err error) {
 	lines, reading := bufio.NewReaderSize(r, listBuffer), listReader{builder: b}
 	for n := 1; ; n++ {
+		if n%linesAtOnce == 0 {
+			b.pause.breathe()
+		}
 		line, err := readLine(lines)
 		if err != nil && err != errLongLine {
 			switch {

@@ -69,10 +69,13 @@ type NameSetBuilder struct {
 	names   hashList
 	tops    hashList
 	lastTop uint64
+	pause   breather
 }
 
 // NewNameSetBuilder returns an empty builder.
-func NewNameSetBuilder() *NameSetBuilder { return &NameSetBuilder{seed: maphash.MakeSeed()} }
+func NewNameSetBuilder() *NameSetBuilder {
+	return &NameSetBuilder{seed: maphash.MakeSeed(), pause: newBreather()}
+}
 
 // Add adds a name in canonical case.
 func (b *NameSetBuilder) Add(name wire.Name) {
@@ -108,11 +111,11 @@ func (b *NameSetBuilder) Discard() {
 // Build returns the set and empties the builder. While it runs it takes another eight bytes a name.
 func (b *NameSetBuilder) Build() *NameSet {
 	s := &NameSet{seed: b.seed, labels: b.labels}
-	tops := b.tops.sorted()
-	s.tops = s.newFilter(tops.words)
+	tops := b.tops.sorted(&b.pause)
+	s.tops = s.newFilter(tops.words, &b.pause)
 	tops.release()
-	names := b.names.sorted()
-	s.fillSlots(names.words)
+	names := b.names.sorted(&b.pause)
+	s.fillSlots(names.words, &b.pause)
 	names.release()
 	b.labels = labelCounts{}
 	return s
@@ -125,21 +128,27 @@ func (s *NameSet) keep(size int) []byte {
 	return mem
 }
 
-func (s *NameSet) newFilter(hashes []uint64) filter {
+func (s *NameSet) newFilter(hashes []uint64, pause *breather) filter {
 	f := filter(offheap.Words(s.keep(8 * (len(hashes)*filterBits/64 + 1))))
-	for _, h := range hashes {
+	for i, h := range hashes {
 		word, mask := f.at(h)
 		f[word] |= mask
+		if i%chunkSize == chunkSize-1 {
+			pause.breathe()
+		}
 	}
 	return f
 }
 
 // fillSlots has the hashes in order, so that it walks through the memory once.
-func (s *NameSet) fillSlots(hashes []uint64) {
+func (s *NameSet) fillSlots(hashes []uint64, pause *breather) {
 	s.count, s.places = len(hashes), len(hashes)*100/fill+1
 	// Two bytes more, for the last slot is read as a word, too.
 	s.slots = s.keep(slotSize*s.places + 2)
-	for _, h := range hashes {
+	for n, h := range hashes {
+		if n%chunkSize == chunkSize-1 {
+			pause.breathe()
+		}
 		i := s.place(h)
 		for s.slot(i) != 0 {
 			i = s.after(i)

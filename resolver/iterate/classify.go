@@ -130,10 +130,11 @@ func (s *said) classifyNoAnswer(zone wire.Name, q question) class {
 	case s.ns != nil && s.aa:
 		// RFC 2308 §2.2 knows no NODATA with NS and without SOA; the zone's own servers give one.
 		return isEmpty
+	case s.ns != nil, s.aside && !s.aa:
+		// RFC 2308 §2.2: NS and no SOA is a referral, whoever says it: here to where it came from.
+		return isLame
 	case recursive:
 		return isRecursive
-	case s.ns != nil, s.aside && !s.aa:
-		return isLame
 	case s.foreign:
 		return isForeign
 	case s.stray:

@@ -19,7 +19,7 @@ func (x *exchange) admit() error {
 	if !x.a.Since.IsZero() && s.isDead() {
 		since = x.a.Since.Sub(x.c.start)
 	}
-	for {
+	for waited := false; ; waited = true {
 		now := x.c.now()
 		// What came of a query that was sent while this one waited holds for this one. One sent
 		// before says less: the server may have come back since.
@@ -33,6 +33,10 @@ func (x *exchange) admit() error {
 			free = s.prober == nil && now >= s.holdUntil
 		}
 		if free {
+			if s.isDead() && waited && x.a.Others {
+				sh.mu.Unlock()
+				return x.fail(ErrWaited, nil)
+			}
 			if s.isDead() {
 				s.prober = x
 			}

@@ -65,7 +65,10 @@ type Ask struct {
 	Retry int
 	// Since is when the resolution began: a dead server that has left a query unanswered after that is
 	// not waited for again. Zero: when Do is called.
-	Since  time.Time
+	Since time.Time
+	// Others says that there are other servers to ask: Do returns ErrWaited where a dead server had to
+	// be waited for, since one of the others may have come back meanwhile.
+	Others bool
 	Budget Budget      // nil: no bound
 	Trace  func(Event) // nil, or called for each exchange of packets, on Do's goroutine
 }
@@ -129,6 +132,7 @@ var (
 	ErrUntrusted   = errors.New("the server's certificate is not trusted")
 	ErrBudget      = errors.New("budget spent")
 	ErrBusy        = errors.New("too many queries wait for this server")
+	ErrWaited      = errors.New("the server's turn was waited for")
 )
 
 // Error is what Do returns: one of the errors above as Kind, and what caused it, nil where the

@@ -27,9 +27,12 @@ func resolve(c *Client, servers []netip.AddrPort, rounds int) error {
 				break
 			}
 			tried = append(tried, server)
-			a := &Ask{Server: server, Zone: wire.MustName("example."), Name: wire.MustName("www.example."), Type: wire.TypeA, Retry: round, Since: since}
+			a := &Ask{Server: server, Zone: wire.MustName("example."), Name: wire.MustName("www.example."), Type: wire.TypeA, Retry: round, Since: since,
+				Others: len(tried) < len(servers)}
 			if _, err = c.Do(context.Background(), a); err == nil {
 				return nil
+			} else if errors.Is(err, ErrWaited) {
+				tried = tried[:len(tried)-1]
 			}
 		}
 	}

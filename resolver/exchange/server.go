@@ -25,9 +25,10 @@ const (
 	maxFails      = 250
 	// minHold and maxHold bound how long a dead server is left alone after each further timeout,
 	// doubling. The bound is short, for all that a zone whose servers came back has lost by it is
-	// this time.
-	minHold = time.Second
-	maxHold = 2500 * time.Millisecond
+	// this time: maxRest, from one packet to the next.
+	minHold = 2 * time.Second
+	maxHold = 3500 * time.Millisecond
+	maxRest = 4 * time.Second
 )
 
 // How many queries may wait for one server. A server that never answered has not earned more: a
@@ -36,8 +37,9 @@ const (
 	maxOutstanding        = 4096
 	maxOutstandingUnknown = 256
 	maxOutstandingDoubted = 64 // it answered once, and then left two in a row unanswered
-	maxOutstandingSilent  = 16 // it never answered, and left one unanswered
+	maxOutstandingSilent  = 1  // it never answered, and left one unanswered
 	maxQueued             = 256
+	maxQueuedSilent       = 32
 	maxQueuedDead         = 16
 )
 
@@ -101,7 +103,7 @@ type lameness struct {
 
 // rto is how long to wait for a response: the retransmission timeout of RFC 6298 §2.3, doubled for
 // each timeout in a row (§5.5), but no more than once for what this question has waited for so far
-// (retry): a resolution has other servers to ask. A dead server is mostly given the first timeout
+// (retry, the rounds of its servers that were in vain): a resolution has other servers to ask. A dead server is mostly given the first timeout
 // again, so that finding the one of many that came back takes no longer than it must; now and then
 // it gets a long one, for it may be slow and not dead.
 func (s *server) rto(recursive bool, retry int) time.Duration {
@@ -156,7 +158,7 @@ func (s *server) timedOut(sentAt, now time.Duration) {
 	}
 	s.failedAt, s.lostSentAt = now, sentAt
 	if s.isDead() {
-		s.holdUntil = now + min(maxHold, minHold<<min(s.fails-deadAfter, 8))
+		s.holdUntil = min(now+min(maxHold, minHold<<min(s.fails-deadAfter, 8)), max(now, sentAt+maxRest))
 	}
 	s.prober = nil
 	s.wake()
@@ -189,7 +191,7 @@ func (s *server) outstandingLimit() (sent, queued int) {
 	case s.isDead():
 		return 1, maxQueuedDead
 	case !s.heard && s.fails > 0:
-		return maxOutstandingSilent, maxQueuedDead
+		return maxOutstandingSilent, maxQueuedSilent
 	case s.fails == deadAfter-1:
 		return maxOutstandingDoubted, maxQueuedDead
 	case !s.heard:

@@ -67,13 +67,13 @@ func TestBackOff(t *testing.T) {
 		s.timedOut(now-time.Second, now)
 		holds = append(holds, max(0, s.holdUntil-now))
 	}
-	for i, want := range []time.Duration{0, 0, minHold, 2 * minHold, maxHold, maxHold} {
+	for i, want := range []time.Duration{0, 0, minHold, maxRest - time.Second, maxRest - time.Second, maxRest - time.Second} {
 		if holds[i] != want {
 			t.Errorf("after %d timeouts: got %v, want %v", i+1, holds[i], want)
 		}
 	}
-	if last := holds[len(holds)-1]; last != maxHold {
-		t.Errorf("after 400 timeouts: got %v, want %v", last, maxHold)
+	if last := holds[len(holds)-1]; last != maxRest-time.Second {
+		t.Errorf("after 400 timeouts: got %v, want %v", last, maxRest-time.Second)
 	}
 	if long < 400/longLookEvery || long > 400/longLookEvery+2 {
 		t.Errorf("%d of 400 tries were waited for longer, want one in %d", long, longLookEvery)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bonsai/resolver/exchange"
+	"bonsai/resolver/zonecut"
 	"bonsai/wire"
 )
 
@@ -238,6 +239,13 @@ var (
 // lookUpParent asks the servers of the cut's parent for a name server's address: for glue that was
 // left out of the referral, has expired, or was of one family only. What they say is used as glue.
 func (r *resolution) lookUpParent(l lookup) (found bool) {
+	// Another resolution may have asked for the other family while this one waited for servers.
+	if s := &r.pool.servers[l.server]; !r.cut.Asked && (s.known[family4] || s.known[family6]) {
+		if cut := r.config.Cuts.Deepest(r.cut.Zone, r.config.Now()); cut.Zone == r.cut.Zone && cut.Asked {
+			r.cut = cut
+			return r.takeKnown(cut)
+		}
+	}
 	q := question{r.pool.servers[l.server].name, familyType[l.family]}
 	s, parent := r.askParent(q)
 	if s != nil {
@@ -273,7 +281,7 @@ func (r *resolution) askParent(q question) (s *said, zone wire.Name) {
 		if !ok {
 			break
 		}
-		reply, err := r.send(parent, server, q, 0)
+		reply, err := r.send(parent, server, q, 0, false)
 		if errors.Is(err, exchange.ErrBudget) || r.ctx.Err() != nil {
 			break
 		}
@@ -309,12 +317,8 @@ func (r *resolution) takeFromParent(s *said, parent wire.Name, l lookup) (found 
 		if server.Name == r.pool.servers[l.server].name && len(s.answer) > 0 && s.answer[0].Type == familyType[l.family] {
 			server.Addrs = appendAddrs(slices.Clone(server.Addrs), &s.answer[0])
 		}
-		for j := range r.pool.servers {
-			if r.pool.servers[j].name == server.Name {
-				found = r.addAll(j, server.Addrs) || found
-			}
-		}
 	}
+	found = r.takeKnown(&cut)
 	switch {
 	case renewed:
 		r.config.Cuts.Store(&cut, now, r.task.Epoch)
@@ -324,6 +328,18 @@ func (r *resolution) takeFromParent(s *said, parent wire.Name, l lookup) (found 
 		return false
 	}
 	r.cut = &cut
+	return found
+}
+
+// takeKnown takes the addresses in a newer state of the cut.
+func (r *resolution) takeKnown(cut *zonecut.Cut) (found bool) {
+	for i := range cut.Servers {
+		for j := range r.pool.servers {
+			if r.pool.servers[j].name == cut.Servers[i].Name {
+				found = r.addAll(j, cut.Servers[i].Addrs) || found
+			}
+		}
+	}
 	return found
 }
 

@@ -27,7 +27,7 @@ type trouble struct {
 	count   [troubleKinds]int
 	last    netip.AddrPort
 	err     error // of the last lookup of an address
-	held    bool  // nobody was asked, for all refused lately
+	held    bool  // nobody was asked, for all failed lately
 	limited bool  // a limit kept addresses from being looked up
 	told    []string
 }
@@ -96,6 +96,12 @@ func (r *resolution) fail(err error) step {
 		}
 	case heard == 0 && t.count[troubleTimeout] > 0:
 		f.Timeout = true
+	case t.held:
+		// What holds the zone back lasts no longer than that of silence does.
+		f.Timeout = true
+		if t.count[troubleServer] > 0 {
+			f.Code = wire.EDENetworkError
+		}
 	case t.count[troubleServer] > 0 || t.count[troubleTimeout] == 0 && t.count[troubleLame] == 0:
 		// RFC 8914 §4.24: an error in talking to a server, other than that none was to be reached.
 		f.Code = wire.EDENetworkError
@@ -111,14 +117,18 @@ func (r *resolution) fail(err error) step {
 	return nil
 }
 
-// rememberFailure tells the zones what the whole resolution met, if it was of one sort.
+// rememberFailure tells the zones what the whole resolution met.
 func (r *resolution) rememberFailure() {
 	n := &r.trouble.count
-	silent, refused := n[troubleTimeout]+n[troubleNetwork], n[troubleLame]
-	if n[troubleServer] > 0 || (silent > 0) == (refused > 0) || r.trouble.held {
-		return
+	switch {
+	case r.trouble.held:
+	case n[troubleServer] > 0:
+		r.zones.failed(r.cut.Zone, question{r.name, r.qtype}, troubleServer)
+	case n[troubleLame] > 0:
+		r.zones.failed(r.cut.Zone, question{r.name, r.qtype}, troubleLame)
+	case n[troubleTimeout]+n[troubleNetwork] > 0:
+		r.zones.failed(r.cut.Zone, question{r.name, r.qtype}, troubleTimeout)
 	}
-	r.zones.failed(r.cut.Zone, silent > 0)
 }
 
 // failureText says what was tried, at most maxText bytes of it.

@@ -12,7 +12,7 @@
 //	servers.go     the servers of a cut and what became of asking them
 //	addresses.go   servers without addresses: other cuts, the resolver, the parent
 //	prime.go       hints become the zone's servers (RFC 9609)
-//	zones.go       zones that refuse everything
+//	zones.go       zones that answer nothing
 //	failure.go     why there is no result
 //	budget.go      what all of a client query may cost
 //	trace.go       what was done, for those who ask

@@ -100,7 +100,7 @@ func (it *Iterator) askHints(ctx context.Context, t *Task, zone wire.Name) error
 			break
 		}
 		servers.tried = append(servers.tried, server)
-		reply, err := r.send(cut, server, q, 0)
+		reply, err := r.send(cut, server, q, 0, false)
 		if errors.Is(err, exchange.ErrBudget) || ctx.Err() != nil {
 			return err
 		}

@@ -51,8 +51,8 @@ type resolution struct {
 
 	spare     *Result // what is better than nothing
 	spareRank rank
-	empties   int  // responses that said nothing at all
-	wasSilent bool // so were all servers of the cut, the last time
+	empties   int     // responses that said nothing at all
+	outlook   outlook // of the cut
 	trouble   trouble
 
 	result  *Result
@@ -107,14 +107,13 @@ func (r *resolution) parentSide() bool { return r.qtype == wire.TypeDS || r.rene
 func (r *resolution) enterCut() step {
 	r.pool.fill(r.cut, r.avoid, r.config.Exchange)
 	r.spare, r.spareRank, r.empties, r.trouble = nil, 0, 0, trouble{}
-	held, silent := r.zones.look(r.cut.Zone)
-	if held && !r.cut.First {
-		r.trouble.told = []string{"its servers have refused all lately"}
-		r.trouble.count[troubleLame]++
+	r.outlook = r.zones.look(r.cut.Zone, r.qtype)
+	if r.outlook.held && !r.cut.First {
+		r.trouble.told = []string{"all of its servers have failed lately"}
+		r.trouble.count[r.outlook.kind]++
 		r.trouble.held = true
 		return r.fail(nil)
 	}
-	r.wasSilent = silent
 	if isConfigured(r.cut) {
 		return (*resolution).findConfigured
 	}
@@ -173,7 +172,7 @@ func (r *resolution) ask() step {
 	if r.isMinimised() {
 		r.stats.minimised.Add(1)
 	}
-	reply, err := r.send(r.cut, r.server, r.asked, p.silences(r.server))
+	reply, err := r.send(r.cut, r.server, r.asked, p.silences(r.server), len(p.addrs) > len(p.tried))
 	switch {
 	case err == nil:
 		p.heard = true
@@ -181,6 +180,9 @@ func (r *resolution) ask() step {
 		return (*resolution).classify
 	case r.ctx.Err() != nil || errors.Is(err, exchange.ErrBudget):
 		return r.fail(err)
+	case errors.Is(err, exchange.ErrWaited):
+		p.tried = p.tried[:len(p.tried)-1]
+		return (*resolution).chooseServer
 	}
 	p.failed++
 	switch {
@@ -200,12 +202,12 @@ func (r *resolution) ask() step {
 	return (*resolution).chooseServer
 }
 
-// send asks one server one question.
-func (r *resolution) send(cut *zonecut.Cut, server netip.AddrPort, q question, retry int) (*exchange.Reply, error) {
+// send asks one server one question. others says that there are more to choose from.
+func (r *resolution) send(cut *zonecut.Cut, server netip.AddrPort, q question, retry int, others bool) (*exchange.Reply, error) {
 	r.query = exchange.Ask{
 		Server: server, Zone: cut.Zone, Name: q.name, Type: q.t,
 		RD: cut.Forward, CD: cut.Forward && r.config.ForwardCD, TCP: cut.TCP, TLS: cut.TLS != nil, TLSName: cut.TLS[server],
-		Retry: retry, Since: r.task.Budget.begin, Budget: r.task.Budget,
+		Retry: retry, Since: r.task.Budget.begin, Budget: r.task.Budget, Others: others,
 	}
 	if r.task.Trace != nil {
 		if r.traced == nil {
@@ -296,23 +298,29 @@ func (r *resolution) tryNext() step {
 
 // nextRound asks again those that were silent, for packets get lost.
 func (r *resolution) nextRound() step {
-	if r.pool.rounds+1 >= r.maxRounds() || len(r.pool.silent) == 0 {
+	p := &r.pool
+	if p.rounds+1 >= r.maxRounds() || len(p.silent) == 0 {
 		return (*resolution).exhausted
 	}
-	r.pool.nextRound()
+	p.nextRound()
 	return (*resolution).chooseServer
 }
 
 // maxRounds and maxFailed bound how often one cut's servers are asked in vain. A name server's
 // address is worth less than a client's answer, for there are other name servers.
 func (r *resolution) maxRounds() int {
-	if r.task.Depth > 0 || r.wasSilent {
+	if r.task.Depth > 0 || r.outlook.silent {
 		return 2
 	}
 	return 3
 }
 
-func (r *resolution) maxFailed() int { return max(4, 24>>(2*min(r.task.Depth, 3))) }
+func (r *resolution) maxFailed() int {
+	if r.outlook.probe {
+		return (len(r.pool.addrs) + 1) / 2
+	}
+	return max(4, 24>>(2*min(r.task.Depth, 3)))
+}
 
 // exhausted is where no server is left to ask.
 func (r *resolution) exhausted() step {

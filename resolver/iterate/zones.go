@@ -8,15 +8,17 @@ import (
 	"bonsai/wire"
 )
 
-// A zone whose every server refuses is asked less and less: after refusedLimit resolutions in a row
-// it is left alone for a second, then two, then maxZoneHold each time. Silence has no such hold, for
-// the exchange asks silent servers at its own pace, and who waits for that learns of their return.
+// A zone whose every server refuses or fails is asked less and less (RFC 9520 §3.2): after failedLimit
+// names in a row it is left alone for zoneHold, and then one resolution at a time finds out, of half of the
+// servers, whether it still is so. Some servers fail for some types only, so that each type is counted
+// apart; a zone that fails for addresses is taken to fail for all. Silence has no such hold, for the exchange
+// asks silent servers at its own pace, and who waits for that learns of their return.
 const (
-	refusedLimit = 3
-	minZoneHold  = time.Second
-	maxZoneHold  = 4 * time.Second
+	failedLimit  = 3
+	zoneHold     = 4 * time.Second
 	zoneMemory   = time.Minute // without a failure that is forgotten
 	maxZones     = 2048
+	maxZoneTypes = 4
 )
 
 // zones remembers the zones that do not answer at all. One answer to any question ends it.
@@ -27,35 +29,67 @@ type zones struct {
 }
 
 type zoneState struct {
-	refused uint8 // resolutions in a row in which all servers refused
-	silent  bool  // in the last resolution, all were silent
-	failed  time.Time
-	until   time.Time
+	silent bool // in the last resolution, all were silent
+	failed time.Time
+	types  []zoneType // that failed, the last at the end
+}
+
+// zoneType is what is known of the failures for one type.
+type zoneType struct {
+	t     wire.Type
+	last  wire.Name   // that failed
+	names uint8       // in a row that failed, each other than the one before
+	kind  troubleKind // of the last failure
+	until time.Time   // the zone is left alone
+}
+
+// outlook is what a resolution may expect of a zone.
+type outlook struct {
+	held   bool        // it is to be left alone
+	kind   troubleKind // for this
+	probe  bool        // this resolution finds out whether it still fails
+	silent bool        // it was silent the last time
 }
 
 func (z *zones) init() { z.state = make(map[wire.Name]*zoneState) }
 
-// look says whether the zone is to be left alone, and whether it was silent the last time.
-func (z *zones) look(zone wire.Name) (held, silent bool) {
+// look returns what is to be expected of a zone for questions of a type. Who is told to probe is the only
+// one for a while.
+func (z *zones) look(zone wire.Name, t wire.Type) (o outlook) {
 	if z.count.Load() == 0 {
-		return false, false
+		return o
 	}
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	s := z.state[zone]
 	if s == nil {
-		return false, false
+		return o
 	}
 	now := time.Now()
 	if now.Sub(s.failed) > zoneMemory {
 		z.forget(zone)
-		return false, false
+		return o
 	}
-	return now.Before(s.until), s.silent
+	o.silent = s.silent
+	for i := range s.types {
+		switch f := &s.types[i]; {
+		case f.t != t && f.t != wire.TypeA, f.names < failedLimit:
+		case now.Before(f.until):
+			o.held, o.kind = true, f.kind
+		default:
+			o.probe = true
+		}
+	}
+	if o.probe = o.probe && !o.held; o.probe {
+		for i := range s.types {
+			s.types[i].until = now.Add(zoneHold)
+		}
+	}
+	return o
 }
 
-// failed counts a resolution in which all servers of the zone refused or, with silent, said nothing.
-func (z *zones) failed(zone wire.Name, silent bool) {
+// failed counts a resolution in which all servers of the zone gave trouble of a kind.
+func (z *zones) failed(zone wire.Name, q question, kind troubleKind) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	s := z.state[zone]
@@ -70,17 +104,34 @@ func (z *zones) failed(zone wire.Name, silent bool) {
 		z.state[zone] = s
 		z.count.Add(1)
 	}
-	now := time.Now()
-	s.failed, s.silent = now, silent
-	if silent {
-		s.refused = 0
+	s.failed, s.silent = time.Now(), kind == troubleTimeout
+	if s.silent {
+		s.types = nil
 		return
 	}
-	if s.refused++; s.refused >= refusedLimit {
-		hold := min(maxZoneHold, minZoneHold<<(s.refused-refusedLimit))
-		s.until = now.Add(hold)
-		s.refused = min(s.refused, 16)
+	f := s.ofType(q.t)
+	f.kind = kind
+	if f.last != q.name {
+		f.last = q.name
+		f.names = min(f.names+1, failedLimit)
 	}
+	if f.names >= failedLimit {
+		f.until = s.failed.Add(zoneHold)
+	}
+}
+
+// ofType returns the record of a type, a new one in place of the oldest where there are too many.
+func (s *zoneState) ofType(t wire.Type) *zoneType {
+	for i := range s.types {
+		if s.types[i].t == t {
+			return &s.types[i]
+		}
+	}
+	if len(s.types) == maxZoneTypes {
+		s.types = append(s.types[:0], s.types[1:]...)
+	}
+	s.types = append(s.types, zoneType{t: t})
+	return &s.types[len(s.types)-1]
 }
 
 // answered forgets the failures of a zone.

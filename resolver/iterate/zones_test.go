@@ -25,7 +25,7 @@ func TestRefusingZone(t *testing.T) {
 		if asked > 3+10 { // root, com. and example.com. are found first
 			t.Errorf("%d queries in 20 s", asked)
 		}
-		time.Sleep(maxZoneHold)
+		time.Sleep(zoneHold)
 		w.servers[netip.MustParseAddr("192.0.2.2")] = nil
 		w.parse(zone)
 		w.want("www.example.com.", "AAAA", "NODATA | | "+soa)
@@ -34,6 +34,35 @@ func TestRefusingZone(t *testing.T) {
 		if len(w.asked) != 1 {
 			t.Errorf("asked %v, want the count to start anew after an answer", w.asked)
 		}
+	})
+}
+
+// TestFailingZone: a zone whose servers say SERVFAIL to everything is left alone likewise; three types of
+// one name say nothing of the others.
+func TestFailingZone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, tree+"@ 192.0.2.2\n? www.example.com. A aa\nan www.example.com. A 192.0.2.80\n?? . ANY SERVFAIL")
+		for _, t := range []string{"AAAA", "TYPE65", "MX", "TXT", "AAAA", "NAPTR"} {
+			w.wantFailure("one.example.com.", t, wire.EDENetworkError)
+		}
+		w.want("www.example.com.", "A", "answer | www.example.com. A 192.0.2.80")
+		for _, n := range []string{"a", "b", "c"} {
+			w.wantFailure(n+".example.com.", "AAAA", wire.EDENetworkError)
+		}
+		w.wantFailure("d.example.com.", "AAAA", wire.EDENetworkError)
+		w.wantAsked()
+		w.want("www.example.com.", "A", "answer | www.example.com. A 192.0.2.80")
+		asked := 0
+		for i := range 200 {
+			w.wantFailure(fmt.Sprintf("n%d.example.com.", i), "A", wire.EDENetworkError)
+			asked += len(w.asked)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if asked > 10 {
+			t.Errorf("%d queries in 20 s", asked)
+		}
+		time.Sleep(zoneHold)
+		w.want("www.example.com.", "A", "answer | www.example.com. A 192.0.2.80")
 	})
 }
 
@@ -73,7 +102,7 @@ func TestZonesBounded(t *testing.T) {
 	var z zones
 	z.init()
 	for i := range 2 * maxZones {
-		z.failed(wire.MustName(fmt.Sprintf("z%d.", i)), i%2 == 0)
+		z.failed(wire.MustName(fmt.Sprintf("z%d.", i)), question{wire.Root, wire.TypeA}, troubleKind(i%2))
 	}
 	if len(z.state) != maxZones || z.count.Load() != maxZones {
 		t.Errorf("remembers %d zones, counts %d", len(z.state), z.count.Load())

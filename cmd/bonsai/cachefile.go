@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -27,17 +26,15 @@ import (
 // A cache file is the cache as it was, so that a restart begins warm:
 //
 //	magic, version   foreign files and those of other layouts are told by them
-//	header           JSON: when, and what of the configuration the entries hang on
-//	blocks           entries, each behind its length
+//	header           JSON: when, how much, and what of the configuration the entries hang on
+//	blocks           entries, as the cache dumps them
 //	an empty block   the file is whole
 //
 // Header and blocks stand behind their length and their CRC-32C, all numbers are little-endian.
 const (
 	cacheMagic   = "bonsai cache\n"
-	cacheVersion = 1
+	cacheVersion = 2
 	maxHeader    = 1 << 20
-	blockSize    = 1 << 20 // bytes; one more entry at most
-	maxBlock     = blockSize + cache.MaxEntry + 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -50,6 +47,8 @@ var errCacheFile = errors.New("not a whole cache file of this version")
 type cacheHeader struct {
 	Saved    uint32            // by the clock of the entries' expiry
 	Wall     int64             // Unix seconds at that moment
+	Entries  uint64            // about so many
+	Bytes    uint64            // of them
 	Layout   string            // of entries
 	All      string            // settings that all entries hang on
 	Anchors  map[string]string // by zone
@@ -143,6 +142,8 @@ func (d *daemon) saveCache(name string) (entries int, err error) {
 }
 
 func writeCache(w io.Writer, store *cache.Cache, header *cacheHeader) (entries int, err error) {
+	stats := store.Stats()
+	header.Entries, header.Bytes = stats.Entries, stats.EntryBytes
 	text, err := json.Marshal(header)
 	if err != nil {
 		return 0, err
@@ -154,21 +155,8 @@ func writeCache(w io.Writer, store *cache.Cache, header *cacheHeader) (entries i
 	if err = writeBlock(w, text); err != nil {
 		return 0, err
 	}
-	block := make([]byte, 0, maxBlock)
-	store.Walk(func(e entry.Entry) bool {
-		if !outlives(e, header.Saved) {
-			return true
-		}
-		block = append(binary.LittleEndian.AppendUint32(block, uint32(len(e))), e...)
-		if entries++; len(block) >= blockSize {
-			err = writeBlock(w, block)
-			block = block[:0]
-		}
-		return err == nil
-	})
-	if err == nil && len(block) > 0 {
-		err = writeBlock(w, block)
-	}
+	entries, err = store.Dump(func(e entry.Entry) bool { return outlives(e, header.Saved) },
+		func(block []byte) error { return writeBlock(w, block) })
 	if err == nil {
 		err = writeBlock(w, nil)
 	}
@@ -194,22 +182,31 @@ func writeBlock(w io.Writer, block []byte) error {
 
 // readBlock returns the next block, in buf where it fits; empty at the end.
 func readBlock(r io.Reader, buf []byte, most uint32) ([]byte, error) {
+	block, sum, err := readRaw(r, buf, most)
+	if err == nil && crc32.Checksum(block, castagnoli) != sum {
+		err = errCacheFile
+	}
+	return block, err
+}
+
+// readRaw is readBlock for one who compares the checksum.
+func readRaw(r io.Reader, buf []byte, most uint32) (block []byte, sum uint32, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, errCacheFile
+		return nil, 0, errCacheFile
 	}
 	n := binary.LittleEndian.Uint32(head[:])
 	if n > most {
-		return nil, errCacheFile
+		return nil, 0, errCacheFile
 	}
 	if uint32(cap(buf)) < n {
 		buf = make([]byte, n)
 	}
 	buf = buf[:n]
-	if _, err := io.ReadFull(r, buf); err != nil || crc32.Checksum(buf, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
-		return nil, errCacheFile
+	if _, err := io.ReadFull(r, buf); err != nil {
+		return nil, 0, errCacheFile
 	}
-	return buf, nil
+	return buf, binary.LittleEndian.Uint32(head[4:]), nil
 }
 
 // loadCache brings a cache file back. What is damaged ends it: what was read before is whole.
@@ -227,13 +224,12 @@ func (d *daemon) loadCache(name string, c *Config) (entries int, err error) {
 
 // readCache stores the entries of a file. Those of current that say when are those of now.
 func readCache(f io.Reader, store *cache.Cache, current *cacheHeader) (entries int, err error) {
-	r := bufio.NewReaderSize(f, blockSize)
 	begin := make([]byte, len(cacheMagic)+4)
-	if _, err := io.ReadFull(r, begin); err != nil || string(begin[:len(cacheMagic)]) != cacheMagic ||
+	if _, err := io.ReadFull(f, begin); err != nil || string(begin[:len(cacheMagic)]) != cacheMagic ||
 		binary.LittleEndian.Uint32(begin[len(cacheMagic):]) != cacheVersion {
 		return 0, errCacheFile
 	}
-	text, err := readBlock(r, nil, maxHeader)
+	text, err := readBlock(f, nil, maxHeader)
 	if err != nil {
 		return 0, err
 	}
@@ -249,83 +245,89 @@ func readCache(f io.Reader, store *cache.Cache, current *cacheHeader) (entries i
 		return 0, errors.New("it was saved under other settings of dnssec, sha1, harden-glue or root-hints")
 	}
 	l := loader{
-		store: store, now: current.Saved, shift: header.shift(current), epoch: store.Epoch(),
+		store: store, now: current.Saved, shift: header.shift(current),
 		without: header.affected(current), old: header, current: *current,
 	}
-	return l.run(r)
+	return l.run(f)
 }
 
-// loader stores the blocks of a file, on all CPUs: each block is mostly of one shard.
+// loader stores the blocks of a file, on all CPUs.
 type loader struct {
 	store        *cache.Cache
 	now          uint32
 	shift        uint32 // what is added to the expiry of entries, modulo 2^32
-	epoch        uint64
 	without      []wire.Name
 	old, current cacheHeader
 	entries      atomic.Int64
-	bad          atomic.Bool
+
+	mu   sync.Mutex // of file and err
+	file io.Reader
+	err  error // of the first block that was not to be had; io.EOF behind the last
 }
 
-func (l *loader) run(r io.Reader) (int, error) {
-	workers := runtime.GOMAXPROCS(0)
-	full, free := make(chan []byte, workers), make(chan []byte, 2*workers)
-	for range cap(free) {
-		free <- nil
+func (l *loader) run(f io.Reader) (int, error) {
+	l.file = f
+	loaders := make([]*cache.Loader, runtime.GOMAXPROCS(0))
+	for i := range loaders {
+		loaders[i] = l.store.NewLoader(l.old.Entries, l.old.Bytes)
 	}
 	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for block := range full {
-				l.storeBlock(block)
-				free <- block
-			}
-		})
+	for _, to := range loaders {
+		wait.Go(func() { l.storeBlocks(to) })
 	}
-	var err error
-	for !l.bad.Load() {
-		var block []byte
-		if block, err = readBlock(r, <-free, maxBlock); err != nil || len(block) == 0 {
-			break
-		}
-		full <- block
-	}
-	close(full)
 	wait.Wait()
-	if err == nil && l.bad.Load() {
-		err = errCacheFile
+	if l.err != io.EOF {
+		return int(l.entries.Load()), l.err
 	}
-	return int(l.entries.Load()), err
+	return int(l.entries.Load()), nil
 }
 
-func (l *loader) storeBlock(block []byte) {
-	for len(block) > 0 {
-		if len(block) < 4 {
-			l.bad.Store(true)
+func (l *loader) storeBlocks(to *cache.Loader) {
+	block := make([]byte, 0, cache.MaxDumpBlock)
+	for {
+		var sum uint32
+		var err error
+		if block, sum, err = l.next(block); err != nil {
 			return
 		}
-		n := binary.LittleEndian.Uint32(block)
-		if block = block[4:]; uint64(n) > uint64(len(block)) {
-			l.bad.Store(true)
+		n := 0
+		if crc32.Checksum(block, castagnoli) != sum {
+			err = errCacheFile
+		} else if n, err = to.Load(block, l.now, l.takes); err != nil {
+			err = errCacheFile
+		}
+		l.entries.Add(int64(n))
+		if err != nil {
+			l.fail(err)
 			return
-		}
-		e := entry.Entry(block[:n])
-		block = block[n:]
-		e.Shift(l.shift)
-		if !l.takes(e) {
-			continue
-		}
-		key := cache.MakeKey(e.Kind(), e.Realm(), e.QName(), e.QType())
-		if l.store.Store(&key, e, l.now, l.epoch) {
-			l.entries.Add(1)
 		}
 	}
+}
+
+// next reads the next block, whose checksum is yet to be looked at.
+func (l *loader) next(buf []byte) (block []byte, sum uint32, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		block, sum, l.err = readRaw(l.file, buf, cache.MaxDumpBlock)
+		if l.err == nil && len(block) == 0 {
+			l.err = io.EOF
+		}
+	}
+	return block, sum, l.err
+}
+
+func (l *loader) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
 }
 
 // takes says whether an entry is good under the configuration and the clock of now. That its bytes are
 // those that were packed, by this layout, the checksums and the header have said. One that was stored in
-// the future is not believed.
+// the future is not believed. It sets e's expiry by the clock of now.
 func (l *loader) takes(e entry.Entry) bool {
+	e.Shift(l.shift)
 	if !outlives(e, l.now) || e.Expires()-e.Original() > l.now || e.Expires()-l.now > max(l.current.MaxTTL, zonecut.MaxLease) {
 		return false
 	}

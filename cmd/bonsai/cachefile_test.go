@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -150,6 +151,27 @@ func TestBadCacheFiles(t *testing.T) {
 				t.Errorf("%d entries 40 days later", n)
 			}
 		})
+}
+
+// A block that its checksum vouches for, but that is none of a cache's, is left out all the same.
+func TestForgedCacheFile(t *testing.T) {
+	store, err := cache.New(cache.Config{Size: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	header := newCacheHeader(defaults(), nil, 1000)
+	var file bytes.Buffer
+	if _, err := writeCache(&file, store, &header); err != nil {
+		t.Fatal(err)
+	}
+	file.Truncate(file.Len() - 8)
+	if err := writeBlock(&file, []byte("\x10\x00\x00\x00sixteen bytes ..")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := readCache(&file, store, &header); n != 0 || !errors.Is(err, errCacheFile) || store.Stats().Entries != 0 {
+		t.Errorf("%d entries, %v", n, err)
+	}
 }
 
 // A full disk leaves the old file as it was, and bonsai running.

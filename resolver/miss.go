@@ -68,7 +68,7 @@ func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client,
 		r.respond(x, q, res.packed, now, lookupMiss, &c.writer)
 	case err == nil && q.Has(wire.FlagCD) && res.raw != nil:
 		r.respond(x, q, res.raw, now, lookupMiss, &c.writer)
-	case stale != nil && (err != nil || !validation(res.failure.code)):
+	case stale != nil && (err != nil || mayBeStale(res.failure.code)):
 		r.stats.stale.Add(1)
 		r.respond(x, q, stale, now, lookupStale, &c.writer)
 	case err == nil:

@@ -69,6 +69,10 @@ func validation(code wire.EDECode) bool {
 	return false
 }
 
+// mayBeStale says whether expired data is served in place of a failure with this extended error. RFC 8767
+// §5: what can't be had is a reason, the keys to judge new data among it; what is bogus is none.
+func mayBeStale(code wire.EDECode) bool { return !validation(code) || code == wire.EDEIndeterminate }
+
 // failureOf turns an error into a failure: the one table of reasons (RFC 8914 §4).
 func failureOf(err error) *failure {
 	var own *failure

@@ -42,7 +42,7 @@ func (r *Resolver) staleChain(key *cache.Key, now uint32, buf []byte) (e entry.E
 		}
 		if l.expired && !failing {
 			f := r.keptFailure(name, t)
-			failing = f != nil && !validation(f.code)
+			failing = f != nil && mayBeStale(f.code)
 		}
 		c.links = append(c.links, l)
 		if !leadsOn(l, t) {

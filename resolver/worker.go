@@ -154,7 +154,7 @@ func (r *Resolver) find(q *wire.Query, key *cache.Key, now uint32, found, other 
 		switch {
 		case q.Has(wire.FlagCD) && validation(code):
 			return stale, lookupMiss
-		case validation(code) || r.config.StaleTTL == 0:
+		case !mayBeStale(code) || r.config.StaleTTL == 0:
 		case stale != nil && !isChain(stale, key):
 			return stale, lookupStale
 		case stale != nil || r.hasAlias(key, now, found):

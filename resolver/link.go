@@ -322,7 +322,7 @@ func (c *link) finish(res *iterate.Result, most, negative uint32) {
 // isCompact says whether a link is a compact denial of its name (RFC 9824 §3.1). Another NXDOMAIN is
 // kept as a denial of the whole name.
 func (c *link) isCompact() bool {
-	return c.Kind == entry.KindAnswer && c.RCODE == wire.RCODENXDomain && len(c.Answer) == 0
+	return c.Kind == entry.KindAnswer && c.RCODE == wire.RCODENXDomain && c.Status == wire.Secure && len(c.Answer) == 0
 }
 
 // weaker returns the status that makes the lesser claim.

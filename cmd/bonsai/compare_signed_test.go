@@ -162,6 +162,9 @@ func (f *findings) add(t *testing.T, q dns.Question, part string, got, want *dns
 
 // brief is what of a response is compared, and its EDE, in a line.
 func brief(m *dns.Msg) string {
+	if m == nil {
+		return "no answer"
+	}
 	line := fmt.Sprintf("%s aa=%t ra=%t ad=%t cd=%t", dns.RcodeToString[m.Rcode], m.Authoritative, m.RecursionAvailable,
 		m.AuthenticatedData, m.CheckingDisabled)
 	for _, rr := range append(slices.Clone(m.Answer), soas(m.Ns)...) {
@@ -236,20 +239,28 @@ func delvVerdict(said string) string {
 	return fmt.Sprintf("unknown: %.60q", said)
 }
 
-// askShaped asks like askForComparison; nil, and an error of the test, if there is no answer.
+// askShaped asks; nil, and an error of the test, if there is no answer.
 func askShaped(t *testing.T, at string, q dns.Question, shape func(*dns.Msg)) *dns.Msg {
+	got, err := askOnce(at, q, shape)
+	if err != nil {
+		t.Errorf("%s %s at %s: %v", q.Name, dns.Type(q.Qtype), at, err)
+	}
+	return got
+}
+
+// askOnce asks over UDP and, where the answer is truncated, over TCP. TC is as it was over UDP.
+func askOnce(at string, q dns.Question, shape func(*dns.Msg)) (*dns.Msg, error) {
 	m := new(dns.Msg)
 	m.Id, m.RecursionDesired, m.Question = dns.Id(), true, []dns.Question{q}
 	shape(m)
 	c := &dns.Client{Timeout: 20 * time.Second, UDPSize: 1232}
 	got, _, err := c.Exchange(m, at)
-	if err == nil && got.Truncated {
-		c.Net = "tcp"
-		got, _, err = c.Exchange(m, at)
+	if err != nil || !got.Truncated {
+		return got, err
 	}
-	if err != nil {
-		t.Errorf("%s %s at %s: %v", q.Name, dns.Type(q.Qtype), at, err)
-		return nil
+	c.Net = "tcp"
+	if got, _, err = c.Exchange(m, at); err == nil {
+		got.Truncated = true
 	}
-	return got
+	return got, err
 }

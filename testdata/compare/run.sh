@@ -1,75 +1,73 @@
 #!/bin/bash
-# Compares the daemon with unbound: NSD serves a root, two TLDs and their zones on port 53 at addresses
-# of lo, in a network namespace of their own, and both resolvers are asked the same questions. The
-# daemon has nothing but --root-hints, --listen and --dnssec off. Needs root, or user namespaces, and
-# Debian's packages nsd, unbound, dnsutils and iproute2. Exit status 0: all answers are the same.
+# Compares the daemon with unbound, kresd, named and pdns_recursor: NSD serves a root, TLDs and their zones,
+# signed ones and broken ones among them, on port 53 at addresses of lo, in a network namespace of their
+# own, and all are asked the same questions, without validation and with it. README.md here tells how to
+# read it. Needs root, or user namespaces, and nsd, bind9-utils and iproute2. A peer that is not
+# installed is left out, and named. Exit status 0: every difference is explained in peers.differs.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
+. "$(dirname "$0")/namespace"
+enter "nsd dnssec-keygen dnssec-signzone dnssec-dsfromkey ip unshare" "$@"
+zones=$work/zones
+mkdir -p "$zones" "$work/keys"
+cp "$here"/zones/* "$zones"
 
-if [ "${COMPARE_IN_NAMESPACE:-}" = "" ]; then
-	for tool in nsd unbound ip unshare; do
-		command -v "$tool" >/dev/null || { echo "compare: $tool is not here; skipped"; exit 0; }
-	done
-	work=$(mktemp -d)
-	trap 'rm -rf "$work"' EXIT
-	(cd "$root" && go build -o "$work/bonsai" ./cmd/bonsai && go test -c -o "$work/compare.test" ./cmd/bonsai)
-	as_root=()
-	[ "$(id -u)" = 0 ] || as_root=(--map-root-user)
-	COMPARE_IN_NAMESPACE=1 COMPARE_WORK="$work" unshare --net "${as_root[@]}" "$0" "$@"
-	exit
-fi
+# key ZONE: makes the one key of the zone.
+key() { (cd "$work/keys" && dnssec-keygen -q -a ECDSAP256SHA256 -f KSK "$1" >/dev/null 2>>"$work/sign.log"); }
 
-# From here on there is nothing but lo: no packet can leave the machine.
-work=$COMPARE_WORK
-ip link set lo up
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null; wait' EXIT
+# ds ZONE: the DS record of the zone's key.
+ds() { dnssec-dsfromkey -2 "$work/keys/K${1%.}".+*.key 2>>"$work/sign.log"; }
 
-# serve NAME ADDRESSES -- ZONES: one NSD at these addresses with these zones.
-serve() {
-	local name=$1 conf=$work/$1.conf
-	shift
-	{
-		echo "server:"
-		while [ "$1" != -- ]; do
-			case $1 in
-			*:*) ip -6 address add "$1/128" dev lo nodad ;;
-			*) ip address add "$1/32" dev lo ;;
-			esac
-			echo " ip-address: $1"
-			shift
-		done
-		shift
-		echo " username: \"\""
-		echo " chroot: \"\""
-		echo " pidfile: \"\""
-		echo " database: \"\""
-		echo " zonesdir: \"$here/zones\""
-		echo " xfrdir: \"$work\""
-		echo " xfrdfile: \"\""
-		echo " zonelistfile: \"$work/$name.list\""
-		echo " server-count: 1"
-		echo "remote-control:"
-		echo " control-enable: no"
-		for zone; do
-			echo "zone:"
-			echo " name: \"$zone\""
-			echo " zonefile: \"$([ "$zone" = . ] && echo root || echo "$zone").zone\""
-		done
-	} >"$conf"
-	nsd -d -c "$conf" >"$work/$name.log" 2>&1 &
-	pids+=($!)
+# sign ZONE FILE OPTIONS: signs it in place.
+sign() {
+	local zone=$1 file=$zones/$2.zone
+	shift 2
+	cat "$work/keys/K${zone%.}".+*.key >>"$file"
+	dnssec-signzone -P -z -O full -d "$work/keys" -o "$zone" -f "$file" "$@" "$file" "$work/keys/K${zone%.}".+*.key >>"$work/sign.log" 2>&1 ||
+		{ echo "signing of $zone failed"; tail -n 5 "$work/sign.log"; return 1; }
 }
 
-serve root 198.18.0.1 198.18.0.2 2001:db8:0:1::1 -- .
-serve example 198.18.1.1 2001:db8:1:1::1 -- example
-serve other 198.18.2.1 -- other
-serve kinds 198.18.3.1 2001:db8:3:1::1 -- kinds.example child.kinds.example
-serve alias 198.18.4.1 -- alias.example
-serve many 198.18.5.1 198.18.5.2 198.18.5.3 198.18.5.4 -- many.example
-serve six 2001:db8:6:1::1 -- six.example
-serve hosting 198.18.7.1 -- hosting.other glueless.example deep.example other.kinds.example
+# safe NAME: a zone below safe., with the contents that all of them have, and its key.
+safe() {
+	sed "s/ZONE/$1/" "$here/zones/safe-child" >"$zones/$1.safe.zone"
+	key "$1.safe"
+}
+
+# grant NAME [DS]: delegates it from safe., with its own DS record unless another is given.
+grant() { printf '%s NS ns.%s\nns.%s A 198.18.9.2\n%s\n' "$1" "$1" "$1" "${2-$(ds "$1.safe")}" >>"$zones/safe.zone"; }
+
+key .
+key safe
+for name in nsec nsec3 optout bogus expired future nosig unsigned island otherkey; do safe $name; done
+sign nsec.safe nsec.safe
+sign nsec3.safe nsec3.safe -3 c0ffee -H 0
+sign optout.safe optout.safe -3 - -A
+sign bogus.safe bogus.safe
+sed -i 's/198\.18\.9\.80/198.18.9.90/' "$zones/bogus.safe.zone"
+sign expired.safe expired.safe -s 20200101000000 -e 20200201000000
+sign future.safe future.safe -s 20500101000000 -e 20500201000000
+sign nosig.safe nosig.safe
+sed -i -E '/^www\..*RRSIG\s+A /d' "$zones/nosig.safe.zone"
+sign island.safe island.safe
+sign otherkey.safe otherkey.safe
+for name in nsec nsec3 optout bogus expired future nosig unsigned; do grant $name; done
+grant island ""
+grant otherkey "$(ds nsec.safe | sed s/nsec/otherkey/)"
+sign safe safe -3 - -A
+ds safe >>"$zones/root.zone"
+sign . root
+
+serve root "$zones" 198.18.0.1 198.18.0.2 2001:db8:0:1::1 -- .
+serve example "$zones" 198.18.1.1 2001:db8:1:1::1 -- example
+serve other "$zones" 198.18.2.1 -- other
+serve kinds "$zones" 198.18.3.1 2001:db8:3:1::1 -- kinds.example child.kinds.example
+serve alias "$zones" 198.18.4.1 -- alias.example
+serve many "$zones" 198.18.5.1 198.18.5.2 198.18.5.3 198.18.5.4 -- many.example
+serve six "$zones" 2001:db8:6:1::1 -- six.example
+serve hosting "$zones" 198.18.7.1 -- hosting.other glueless.example deep.example half.example other.kinds.example insecure.safe
+serve safe "$zones" 198.18.9.1 -- safe
+serve children "$zones" 198.18.9.2 -- {nsec,nsec3,optout,bogus,expired,future,nosig,unsigned,island,otherkey}.safe
+# What compare_odd_test.go serves.
+for i in 1 2 3 4 5 6 7; do ip address add 198.18.6.$i/32 dev lo; done
 
 cat >"$work/named.root" <<-END
 	. 86400 NS a.root-servers.example.
@@ -78,29 +76,26 @@ cat >"$work/named.root" <<-END
 	a.root-servers.example. 86400 AAAA 2001:db8:0:1::1
 	b.root-servers.example. 86400 A 198.18.0.2
 END
-cat >"$work/unbound.conf" <<-END
-	server:
-	  interface: 127.0.0.1@5301
-	  directory: "$work"
-	  chroot: ""
-	  username: ""
-	  pidfile: ""
-	  use-syslog: no
-	  num-threads: 1
-	  module-config: "iterator"
-	  root-hints: "$work/named.root"
-	  # The daemon shuffles less than unbound does; the comparison looks at sets anyway.
-	  rrset-roundrobin: no
-	remote-control:
-	  control-enable: no
-END
-unbound -d -c "$work/unbound.conf" >"$work/unbound.log" 2>&1 &
-pids+=($!)
-"$work/bonsai" --root-hints "$work/named.root" --listen 127.0.0.1:5302 --dnssec off 2>"$work/bonsai.log" &
-pids+=($!)
+ds . >"$work/anchor"
+. "$here/resolvers"
+peers=
+for peer in unbound kresd named pdns; do
+	program=$peer
+	[ $peer != pdns ] || program=pdns_recursor
+	if command -v $program >/dev/null; then
+		peers+="${peers:+,}$peer"
+		start_$peer off
+		start_$peer validate
+	else
+		echo "compare: $program is not here and is left out"
+	fi
+done
+[ -n "$peers" ] || { echo "compare: left out, no peer is here"; exit 0; }
+start_bonsai off
+start_bonsai validate
 
-if ! "$work/compare.test" -test.run '^TestSameAsReference$' -test.v \
-	-compare.reference 127.0.0.1:5301 -compare.bonsai 127.0.0.1:5302 -compare.queries "$here/queries"; then
-	tail -n 5 "$work"/*.log
+if ! "$work/compare.test" -test.run '^TestSameAsPeers$' -test.v -compare.peers "$peers" -compare.ports "$ports" \
+	-compare.queries "$here/queries" -compare.differs "$here/peers.differs"; then
+	[ -z "${COMPARE_LOGS:-}" ] || cp "$work"/*.log "$COMPARE_LOGS"
 	exit 1
 fi

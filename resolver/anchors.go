@@ -112,7 +112,15 @@ type sharedKeeper struct {
 func (r *Resolver) trustKept() {
 	r.keeper.Lock()
 	defer r.keeper.Unlock()
+	r.setTrust()
+}
+
+// setTrust gives the keeper's anchors, which is locked, to all who validate.
+func (r *Resolver) setTrust() {
 	r.validator.SetTrust(r.keeper.Anchors(), r.config.Validate.Insecure)
+	for _, realm := range r.realms {
+		realm.validator.SetTrust(r.keeper.Anchors(), r.config.Validate.Insecure)
+	}
 }
 
 // updateAnchors shows the root's keys to the keeper and takes the anchors that it then has, which a
@@ -121,7 +129,7 @@ func (r *Resolver) updateAnchors(keys *wire.RRset, now int64) {
 	r.keeper.Lock()
 	defer r.keeper.Unlock()
 	changed := r.keeper.Update(keys, now)
-	r.validator.SetTrust(r.keeper.Anchors(), r.config.Validate.Insecure)
+	r.setTrust()
 	if changed {
 		r.saveAnchors()
 	}

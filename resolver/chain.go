@@ -161,7 +161,7 @@ func (t *tree) conclude(c *chain, epoch uint64) *result {
 // fail makes the result of a failure, with what did not validate beside it, and remembers it.
 func (t *tree) fail(c *chain, now uint32, epoch uint64) *result {
 	r, f := t.r, c.failure
-	res := &result{failure: f, failed: packFailure(c.question, f, now), budget: f.budget}
+	res := &result{failure: f, failed: t.r.packFailure(c.question, f, now), budget: f.budget}
 	if n := len(c.links); n > 0 && !leadsOn(c.links[n-1], c.question.t) {
 		raw := c.compose(entry.KindUnvalidated)
 		raw.Status = weaker(raw.Status, wire.Indeterminate)

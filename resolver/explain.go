@@ -20,6 +20,7 @@ import (
 type Explanation struct {
 	Name    wire.Name
 	Type    wire.Type
+	View    string // of the client; "" where it has none
 	Source  string // "rule", "cache", "stale cache", "cached failure" or "resolution"
 	Rule    string // that decided, where Source is "rule"
 	RCODE   wire.RCODE
@@ -65,7 +66,9 @@ func (r *Resolver) Explain(ctx context.Context, name wire.Name, t wire.Type, cli
 	q.Parse(plainQuery(x.Name, t))
 	now := r.now()
 	request := policy.Request{Query: q, Client: client, Now: now, Verified: true}
-	if o := r.Judge(&request); o.Action != policy.Pass {
+	v := r.views.Load().of(client)
+	x.View, r = v.name, v.r
+	if o := v.rules.Judge(&request); o.Action != policy.Pass {
 		x.byRule(&o, now)
 		return x
 	}
@@ -139,7 +142,7 @@ func kindName(k entry.Kind) string {
 
 // fromCache tells of what the cache answers with, if it does.
 func (x *Explanation) fromCache(r *Resolver, q *wire.Query, now uint32) bool {
-	key := cache.MakeKey(entry.KindAnswer, 0, x.Name, x.Type)
+	key := cache.MakeKey(entry.KindAnswer, r.config.Realm, x.Name, x.Type)
 	e, how := r.find(q, &key, now, r.cache.NewBuf(), r.cache.NewBuf())
 	if how == lookupMiss {
 		return false

@@ -384,7 +384,7 @@ func negativeAuthority(sets []wire.RRset, least uint32) (out []wire.RRset) {
 func (r *Resolver) lookupContent(kind entry.Kind, name wire.Name, t wire.Type, now uint32) *link {
 	buf := scratch.Get().(*[]byte)
 	defer scratch.Put(buf)
-	key := cache.MakeKey(kind, 0, name, t)
+	key := cache.MakeKey(kind, r.config.Realm, name, t)
 	e, ok := r.cache.Lookup(&key, now, *buf)
 	if !ok || e.Expires() <= now {
 		return nil

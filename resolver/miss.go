@@ -32,7 +32,8 @@ func (r *Resolver) Miss(ctx context.Context, x *serve.Exchange) {
 	if c.query.Parse(x.Query) != wire.QueryOK {
 		return // Hit lets only whole queries pass
 	}
-	r.answerMiss(ctx, x, c, now)
+	c.view = r.views.Load().of(x.Client.Addr())
+	c.view.r.answerMiss(ctx, x, c, now)
 }
 
 // recovered keeps a fault in the resolution of one name from ending the service of all others. It
@@ -50,7 +51,7 @@ func (r *Resolver) recovered(x *serve.Exchange, c *client) {
 // (RFC 8767 §5).
 func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client, now uint32) {
 	q := &c.query
-	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
+	key := cache.MakeKey(entry.KindAnswer, r.config.Realm, q.Name(), q.QType)
 	stale, gone, answered := r.answerCached(x, c, &key, now)
 	if answered {
 		return
@@ -77,7 +78,7 @@ func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client,
 	default:
 		f := failureOf(err)
 		r.logFailure(q, f)
-		r.respond(x, q, packFailure(question{name: wire.Name(q.Name()), t: q.QType}, f, now), now, lookupMiss, &c.writer)
+		r.respond(x, q, r.packFailure(question{name: wire.Name(q.Name()), t: q.QType}, f, now), now, lookupMiss, &c.writer)
 	}
 }
 
@@ -183,7 +184,9 @@ func (r *Resolver) Shed(x *serve.Exchange) {
 	}
 	r.stats.shed.Add(1)
 	now := r.now()
-	key := cache.MakeKey(entry.KindAnswer, 0, q.Name(), q.QType)
+	c.view = r.views.Load().of(x.Client.Addr())
+	r = c.view.r
+	key := cache.MakeKey(entry.KindAnswer, r.config.Realm, q.Name(), q.QType)
 	if e, _ := r.staleAnswer(&key, now); e != nil {
 		r.respond(x, q, e, now, lookupStale, &c.writer)
 		return
@@ -199,5 +202,5 @@ func (r *Resolver) logFailure(q *wire.Query, f *failure) {
 
 // Judge tells what the policies say of a request: for explanations and tests.
 func (r *Resolver) Judge(request *policy.Request) policy.Outcome {
-	return r.rules.Load().Judge(request)
+	return r.views.Load().of(request.Client).rules.Judge(request)
 }

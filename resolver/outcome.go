@@ -105,14 +105,14 @@ func failureOf(err error) *failure {
 }
 
 // packFailure makes the entry that clients are answered from.
-func packFailure(q question, f *failure, now uint32) entry.Entry {
+func (r *Resolver) packFailure(q question, f *failure, now uint32) entry.Entry {
 	e, err := entry.Pack(nil, &entry.Content{
-		Kind: entry.KindFailure, QName: q.name, QType: q.t, RCODE: f.rcode, Lifetime: f.life,
+		Kind: entry.KindFailure, Realm: r.config.Realm, QName: q.name, QType: q.t, RCODE: f.rcode, Lifetime: f.life,
 		EDE: []wire.EDE{{Code: f.code, Text: f.text}}, Answer: f.loop,
 	}, now)
 	if err != nil { // a text that can't be packed
 		e, _ = entry.Pack(nil, &entry.Content{
-			Kind: entry.KindFailure, QName: q.name, QType: q.t, RCODE: f.rcode, Lifetime: f.life,
+			Kind: entry.KindFailure, Realm: r.config.Realm, QName: q.name, QType: q.t, RCODE: f.rcode, Lifetime: f.life,
 		}, now)
 	}
 	return e
@@ -131,10 +131,10 @@ func (r *Resolver) keepFailure(q question, f *failure, now uint32, epoch uint64)
 	if r.hasAnyAge(q, now) {
 		kept.life = max(kept.life, refreshTTL)
 	}
-	key := cache.MakeKey(entry.KindFailure, 0, q.name, q.t)
+	key := cache.MakeKey(entry.KindFailure, r.config.Realm, q.name, q.t)
 	count := r.writes.of(q.name)
 	count.Add(1)
-	r.cache.Store(&key, packFailure(q, &kept, now), now, epoch)
+	r.cache.Store(&key, r.packFailure(q, &kept, now), now, epoch)
 	count.Add(1)
 }
 
@@ -166,7 +166,7 @@ func (r *Resolver) keptFailure(name wire.Name, rt wire.Type) *failure {
 	now := r.now()
 	buf := scratch.Get().(*[]byte)
 	defer scratch.Put(buf)
-	key := cache.MakeKey(entry.KindFailure, 0, name, rt)
+	key := cache.MakeKey(entry.KindFailure, r.config.Realm, name, rt)
 	e, ok := r.cache.Lookup(&key, now, *buf)
 	if !ok || e.Expires() <= now {
 		return nil

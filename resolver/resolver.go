@@ -33,6 +33,8 @@ type Config struct {
 	Iterate  iterate.Config
 	Validate *validate.Config // nil: nothing is validated
 	Policy   policy.Config
+	Views    []View
+	Realm    uint16        // of what lies in the cache; 0 but for those that views have
 	Now      func() uint32 // wall clock, Unix seconds
 	Log      *slog.Logger
 
@@ -63,8 +65,8 @@ type Resolver struct {
 	cuts      *zonecut.Map
 	iterator  *iterate.Iterator
 	validator *validate.Validator
-	rules     atomic.Pointer[policy.Order]
-	examiners atomic.Pointer[[]policy.AnswerRule]
+	views     atomic.Pointer[viewTable]
+	realms    map[uint16]*Resolver // those of views with zones of their own
 	now       func() uint32
 	log       *slog.Logger
 	flights   flights
@@ -137,11 +139,12 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 		log:       config.Log,
 		refreshes: make(chan refresh, config.RefreshQueue),
 	}
-	r.SetPolicy(&config.Policy)
-	r.config.Policy = policy.Config{} // it may be replaced, and its lists are large
+	config.DenialSize /= int64(1 + config.ownRealms())
+	own := config
+	r.config.Policy, r.config.Views = policy.Config{}, nil // they may be replaced, and their lists are large
 	r.flights.init()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	config.Cuts.Cache = r.cache
+	config.Cuts.Cache, config.Cuts.Realm = r.cache, config.Realm
 	config.Cuts.Renew = r.renewCutSoon
 	r.cuts = zonecut.New(config.Cuts)
 	config.Iterate.Exchange = r.exchange
@@ -165,12 +168,19 @@ func (r *Resolver) assemble(config Config, keeper *sharedKeeper) error {
 			keeper = &sharedKeeper{Keeper: kept}
 		}
 		r.keeper = keeper
-		r.trustKept()
 		r.wait.Go(r.followAnchors)
 	}
 	r.denials = newDenials(&config)
 	r.enlist()
 	r.wait.Go(r.refresher)
+	if err := r.assembleRealms(&own); err != nil {
+		r.Close()
+		return err
+	}
+	if r.keeper != nil {
+		r.trustKept()
+	}
+	r.SetPolicy(&own)
 	return nil
 }
 
@@ -179,6 +189,9 @@ func (r *Resolver) Close() {
 	r.closing.Lock()
 	r.cancel()
 	r.closing.Unlock()
+	for _, realm := range r.realms {
+		realm.Close()
+	}
 	r.wait.Wait()
 	r.leave()
 }
@@ -199,11 +212,3 @@ func (r *Resolver) Exchange() *exchange.Client { return r.exchange }
 
 // Cache returns the store, for its counters.
 func (r *Resolver) Cache() *cache.Cache { return r.cache }
-
-// SetPolicy replaces the rules for all queries from now on. Those under way end by the old ones.
-func (r *Resolver) SetPolicy(c *policy.Config) {
-	order := policy.NewOrder(c)
-	r.rules.Store(&order)
-	examiners := policy.NewAnswerRules(c)
-	r.examiners.Store(&examiners)
-}

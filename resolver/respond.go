@@ -20,6 +20,7 @@ type writer struct {
 	options entry.Options
 	buf     []byte // encoded EDNS options
 	stats   *workerStats
+	view    *view // the client's
 }
 
 func newWriter(s *workerStats) writer { return writer{buf: make([]byte, 0, maxOptions), stats: s} }
@@ -38,7 +39,7 @@ func (r *Resolver) limit(x *serve.Exchange, q *wire.Query) int {
 // respond answers a query from an entry: hit or miss, every answer of data is written here. how says
 // where the entry is from; lookupMiss is a fresh one.
 func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now uint32, how lookupResult, w *writer) {
-	for _, rule := range *r.examiners.Load() {
+	for _, rule := range w.view.examiners {
 		if rule.Concerns(e) {
 			var o policy.Outcome
 			e, o = examine(rule, q, e, now)

@@ -71,7 +71,7 @@ func (r *Resolver) staleChain(key *cache.Key, now uint32, buf []byte) (e entry.E
 func (r *Resolver) hasAnyAge(q question, now uint32) bool {
 	buf := scratch.Get().(*[]byte)
 	defer scratch.Put(buf)
-	for _, k := range keysOf(q.name, q.t) {
+	for _, k := range r.keysOf(q.name, q.t) {
 		if _, ok := r.cache.Lookup(&k, now, *buf); ok {
 			return true
 		}
@@ -81,15 +81,15 @@ func (r *Resolver) hasAnyAge(q question, now uint32) bool {
 
 // keysOf are the keys under which an answer may lie, that which was stored last before those it would
 // have taken away.
-func keysOf(name wire.Name, t wire.Type) [3]cache.Key {
-	key := cache.MakeKey(entry.KindDenial, 0, name, wire.TypeNone)
+func (r *Resolver) keysOf(name wire.Name, t wire.Type) [3]cache.Key {
+	key := cache.MakeKey(entry.KindDenial, r.config.Realm, name, wire.TypeNone)
 	return [...]cache.Key{key, key.With(entry.KindAnswer, t), key.With(entry.KindAnswer, wire.TypeCNAME)}
 }
 
 // anyAge returns the cached link of name and type, live or within the stale limit, or nil. What was
 // composed of links counts only where there is none of them.
 func (r *Resolver) anyAge(name wire.Name, t wire.Type, now uint32, buf []byte) (l *link) {
-	for _, k := range keysOf(name, t) {
+	for _, k := range r.keysOf(name, t) {
 		e, ok := r.cache.Lookup(&k, now, buf)
 		if !ok {
 			continue

@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,8 +40,13 @@ type workerStats struct {
 	lookups   [lookupResults]counter
 	dropped   counter
 	decisions [len(policy.Rules) + 1][len(policy.Actions)]counter // by rule, the last for all others
+	views     [maxViews]counter                                   // queries, by view
 	_         [64]byte
 }
+
+// maxViews is how many views are counted apart; all others are counted with the last. Numbers are given
+// by name and stay over a change of the configuration, so that no count becomes smaller.
+const maxViews = 64
 
 func (s *workerStats) countType(t wire.Type) {
 	i := 0
@@ -57,6 +63,7 @@ type stats struct {
 	resolvers []*Resolver
 	ended     Parts
 	miss      workerStats // shared by all misses
+	viewNames []string    // by number; "" is of those that have no view
 
 	dnames, denials, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
 
@@ -74,6 +81,22 @@ func (s *stats) worker() *workerStats {
 	return w
 }
 
+// viewIndex returns the number of a view's counter.
+func (s *stats) viewIndex(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.viewNames, name)
+	switch {
+	case at >= 0:
+		return at
+	case len(s.viewNames) == maxViews-1:
+		s.viewNames = append(s.viewNames, "other")
+	case len(s.viewNames) < maxViews:
+		s.viewNames = append(s.viewNames, name)
+	}
+	return len(s.viewNames) - 1
+}
+
 func (s *stats) countFailure(code wire.EDECode) {
 	s.failures[min(int(code), len(s.failures)-1)].Add(1)
 }
@@ -86,6 +109,7 @@ type Stats struct {
 	Lookups       map[string]uint64 // hit, stale, miss
 	Dropped       uint64            // queries that got no response
 	Decisions     []Decision        // of the policies' rules
+	Views         map[string]uint64 // queries by view; "" is of those that have none
 	InFlight      int               // resolutions
 	Panics        uint64
 	Shed          uint64
@@ -108,16 +132,20 @@ type Decision struct {
 func (r *Resolver) Stats() Stats {
 	out := Stats{
 		Queries: map[string]uint64{}, QueryTypes: map[string]uint64{}, Responses: map[string]uint64{},
-		Lookups: map[string]uint64{}, Failures: map[wire.EDECode]uint64{},
-		InFlight: r.flights.count(), Panics: r.stats.panics.Load(), Shed: r.stats.shed.Load(), Stale: r.stats.stale.Load(),
+		Lookups: map[string]uint64{}, Failures: map[wire.EDECode]uint64{}, Views: map[string]uint64{},
+		InFlight: r.inFlight(), Panics: r.stats.panics.Load(), Shed: r.stats.shed.Load(), Stale: r.stats.stale.Load(),
 		Refreshes: r.stats.refreshes.Load(), RefreshesLost: r.stats.refreshesDropped.Load(),
 		ClockBehind: r.stats.clockBehind.Load(), ClockAhead: r.stats.clockAhead.Load(),
 	}
 	r.stats.mu.Lock()
 	workers := append([]*workerStats{&r.stats.miss}, r.stats.workers...)
+	names := slices.Clone(r.stats.viewNames)
 	r.stats.mu.Unlock()
 	for _, w := range workers {
 		out.addWorker(w)
+		for i, name := range names {
+			out.Views[name] += w.views[i].n.Load()
+		}
 	}
 	out.addDecisions(workers)
 	for code := range r.stats.failures {
@@ -126,6 +154,15 @@ func (r *Resolver) Stats() Stats {
 		}
 	}
 	return out
+}
+
+// inFlight counts resolutions, those of the views' realms included.
+func (r *Resolver) inFlight() int {
+	n := r.flights.count()
+	for _, realm := range r.realms {
+		n += realm.flights.count()
+	}
+	return n
 }
 
 // countDecision counts what a policy decided. Misses share a workerStats, hence the locked addition.

@@ -24,6 +24,7 @@ func (r *Resolver) store(c *link, now uint32, epoch uint64, gone *missing) {
 	if c.Lifetime == 0 || c.QType == wire.TypeANY {
 		return
 	}
+	c.Realm = r.config.Realm
 	packed, err := entry.Pack(nil, &c.Content, now)
 	if err != nil {
 		return // answered and not cached
@@ -49,7 +50,7 @@ func (r *Resolver) storePacked(c *entry.Content, packed entry.Entry, now uint32,
 	count := r.writes.of(c.QName)
 	first := count.Add(1)
 	defer count.Add(1)
-	key := cache.MakeKey(c.Kind, 0, c.QName, c.QType)
+	key := cache.MakeKey(c.Kind, r.config.Realm, c.QName, c.QType)
 	if !r.cache.Store(&key, packed, now, epoch) {
 		return
 	}
@@ -96,6 +97,6 @@ func (r *Resolver) removeReplaced(name wire.Name, but wire.Type) {
 
 // remove says whether there was an entry.
 func (r *Resolver) remove(kind entry.Kind, name wire.Name, t wire.Type) bool {
-	key := cache.MakeKey(kind, 0, name, t)
+	key := cache.MakeKey(kind, r.config.Realm, name, t)
 	return r.cache.Remove(&key)
 }

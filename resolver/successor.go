@@ -37,6 +37,9 @@ func (r *Resolver) Retire() {
 	if r.frozen.CompareAndSwap(0, r.cache.Epoch()+1) {
 		close(r.retired)
 	}
+	for _, realm := range r.realms {
+		realm.Retire()
+	}
 }
 
 // epoch is the cache's, but that time stands still for who was succeeded. The cache is read first: an
@@ -65,6 +68,22 @@ func (r *Resolver) FlushTree(name wire.Name) {
 	r.cache.FlushTree(name)
 	r.cache.Flush(func(e entry.Entry) bool { return LeadsInto(e, name) })
 	r.flushDenials(name)
+}
+
+// FlushTreeIn is FlushTree of one realm alone, whose number entries have.
+func (r *Resolver) FlushTreeIn(realm uint16, name wire.Name) {
+	name = name.Canonical()
+	r.cache.Flush(func(e entry.Entry) bool {
+		return e.Realm() == realm && (wire.BorrowName(e.QName()).IsSubdomainOf(name) || LeadsInto(e, name))
+	})
+	for _, other := range r.realms {
+		if other.config.Realm == realm {
+			other.flushDenials(name)
+		}
+	}
+	if r.config.Realm == realm {
+		r.flushOwnDenials(name)
+	}
 }
 
 // LeadsInto says whether an entry is a chain of aliases with records at or below name, in canonical case.
@@ -100,7 +119,15 @@ func (r *Resolver) Flush(match func(entry.Entry) bool, denials bool) {
 	}
 }
 
+// flushDenials is of all realms.
 func (r *Resolver) flushDenials(name wire.Name) {
+	r.flushOwnDenials(name)
+	for _, realm := range r.realms {
+		realm.flushDenials(name)
+	}
+}
+
+func (r *Resolver) flushOwnDenials(name wire.Name) {
 	if r.denials != nil {
 		r.denials.Flush(name, r.cache.Epoch())
 	}

@@ -23,6 +23,7 @@ type worker struct {
 type slot struct {
 	query   wire.Query
 	key     cache.Key
+	view    *view
 	decided serve.Result
 	pending bool // not decided yet: look the key up
 }
@@ -67,11 +68,16 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 	}
 	w.stats.countType(s.query.QType)
 	w.request = policy.Request{Query: &s.query, Client: x.Client.Addr(), Now: now, Verified: w.r.verified(x, &s.query, now)}
-	o := w.r.rules.Load().Judge(&w.request)
+	w.view = w.r.views.Load().of(w.request.Client)
+	s.view = w.view
+	if i := s.view.index; i != 0 {
+		w.stats.views[i].add(1)
+	}
+	o := w.view.rules.Judge(&w.request)
 	w.stats.countDecision(&o)
 	switch o.Action {
 	case policy.Pass:
-		s.key = cache.MakeKey(entry.KindAnswer, 0, s.query.Name(), s.query.QType)
+		s.key = cache.MakeKey(entry.KindAnswer, s.view.r.config.Realm, s.query.Name(), s.query.QType)
 		w.r.cache.Prefetch(&s.key)
 		s.pending = true
 	case policy.Cached:
@@ -83,31 +89,34 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 
 // lookup answers from the cache, or says that it can't.
 func (w *worker) lookup(s *slot, x *serve.Exchange, now uint32) serve.Result {
-	x.Seen = w.r.writes.of(s.key.QName()).Load()
-	e, how := w.r.find(&s.query, &s.key, now, w.found, w.other)
+	r := s.view.r
+	w.view = s.view
+	x.Seen = r.writes.of(s.key.QName()).Load()
+	e, how := r.find(&s.query, &s.key, now, w.found, w.other)
 	w.stats.lookups[how].add(1)
 	if how == lookupMiss {
 		x.Absent = e == nil
 		return serve.Missed
 	}
-	if how == lookupHit && w.r.dueForRefresh(e, now) {
-		w.r.refreshSoon(wire.BorrowName(s.query.Name()), s.query.QType)
+	if how == lookupHit && r.dueForRefresh(e, now) {
+		r.refreshSoon(wire.BorrowName(s.query.Name()), s.query.QType)
 	}
-	w.r.respond(x, &s.query, e, now, how, &w.writer)
+	r.respond(x, &s.query, e, now, how, &w.writer)
 	return serve.Answered
 }
 
 // cachedOnly answers a query that may read the cache and not have anything resolved: what is
 // cached, else the deepest cut that is (RFC 1034 §4.3.2 step 4).
 func (w *worker) cachedOnly(s *slot, x *serve.Exchange, now uint32) serve.Result {
-	s.key = cache.MakeKey(entry.KindAnswer, 0, s.query.Name(), s.query.QType)
-	e, how := w.r.find(&s.query, &s.key, now, w.found, w.other)
+	r := s.view.r
+	s.key = cache.MakeKey(entry.KindAnswer, r.config.Realm, s.query.Name(), s.query.QType)
+	e, how := r.find(&s.query, &s.key, now, w.found, w.other)
 	w.stats.lookups[how].add(1)
 	if how == lookupHit {
-		w.r.respond(x, &s.query, e, now, how, &w.writer)
+		r.respond(x, &s.query, e, now, how, &w.writer)
 		return serve.Answered
 	}
-	w.r.refer(x, &s.query, now, &w.writer)
+	r.refer(x, &s.query, now, &w.writer)
 	return serve.Answered
 }
 

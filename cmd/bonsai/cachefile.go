@@ -54,6 +54,7 @@ type cacheHeader struct {
 	Anchors  map[string]string // by zone
 	Insecure map[string]string
 	Zones    map[string]string
+	Realms   map[uint16]string // whose they are, and what they have of their own
 
 	MinTTL, MaxTTL, MaxNegativeTTL uint32
 }
@@ -62,7 +63,7 @@ func newCacheHeader(c *Config, insecure []wire.Name, now uint32) cacheHeader {
 	h := cacheHeader{
 		Saved: now, Layout: entryLayout(), MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, MaxNegativeTTL: c.MaxNegativeTTL,
 		All:     fmt.Sprint(c.Validate, c.SHA1, c.HardenGlue, c.ValidationTime, c.RootHints),
-		Anchors: map[string]string{}, Insecure: map[string]string{}, Zones: map[string]string{},
+		Anchors: map[string]string{}, Insecure: map[string]string{}, Zones: map[string]string{}, Realms: map[uint16]string{},
 	}
 	for _, a := range c.Anchors {
 		h.Anchors[a.Zone.Canonical().String()] += fmt.Sprintf("%d %x;", a.Type, a.RDATA)
@@ -72,6 +73,9 @@ func newCacheHeader(c *Config, insecure []wire.Name, now uint32) cacheHeader {
 	}
 	for _, z := range c.Zones {
 		h.Zones[z.Zone.Canonical().String()] = fmt.Sprint(z)
+	}
+	for realm, own := range c.Views.realms() {
+		h.Realms[realm] = fmt.Sprint(own.Zones)
 	}
 	return h
 }
@@ -329,6 +333,9 @@ func (l *loader) fail(err error) {
 func (l *loader) takes(e entry.Entry) bool {
 	e.Shift(l.shift)
 	if !outlives(e, l.now) || e.Expires()-e.Original() > l.now || e.Expires()-l.now > max(l.current.MaxTTL, zonecut.MaxLease) {
+		return false
+	}
+	if realm := e.Realm(); realm != 0 && (l.old.Realms[realm] == "" || l.old.Realms[realm] != l.current.Realms[realm]) {
 		return false
 	}
 	for _, name := range l.without {

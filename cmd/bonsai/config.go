@@ -83,6 +83,9 @@ type Config struct {
 	StalePatience  uint32 // milliseconds
 	Prefetch       bool
 
+	Views    views
+	ViewSums []viewSum // of the lists that views have of their own
+
 	// Lists tells of the files of names that were read, in the order of the file.
 	Lists []listInfo
 	// Notices are what is to be logged of files that were read.
@@ -143,6 +146,7 @@ type setting struct {
 	set func(c *Config, values []string, dir string) error
 	// setZones takes its place for keys that hold mappings.
 	setZones func(c *Config, zones []zonecut.Configured)
+	views    bool // its values are views; Config.setViews has its place
 	forward  bool
 	// setItems takes its place for other keys that hold mappings, with these fields.
 	setItems func(c *Config, items []item, dir string) error
@@ -196,8 +200,23 @@ type given struct {
 	values []string
 	zones  []zonecut.Configured
 	items  []item
+	views  []givenView
 	line   int
 	lines  []int
+}
+
+// givenView is what one view says.
+type givenView struct {
+	said map[string]given
+	line int
+}
+
+// lineOf returns the line of a key, or of the view if it has none.
+func (g *givenView) lineOf(key string) int {
+	if said, ok := g.said[key]; ok {
+		return said.line
+	}
+	return g.line
 }
 
 // at returns the line of what err is about: of one value of a list, or of the key.
@@ -240,9 +259,9 @@ func configureWithin(folders confine.Folders, flags map[string]given, file strin
 	c.folders = folders
 	var errs []error
 	var said map[string]given
+	var dir string
 	if file != "" {
 		c.Files = append(c.Files, namedFile{key: "config", path: file})
-		var dir string
 		var err error
 		if said, dir, err = readFile(file); err != nil {
 			errs = append(errs, err)
@@ -252,6 +271,7 @@ func configureWithin(folders confine.Folders, flags map[string]given, file strin
 	errs = append(errs, c.apply(flags, "", "")...)
 	if len(errs) == 0 {
 		errs = c.together(file, said)
+		errs = append(errs, c.setViews(said["views"].views, file, dir)...)
 	}
 	return c, errors.Join(errs...)
 }
@@ -261,7 +281,7 @@ func (c *Config) apply(said map[string]given, file, dir string) (errs []error) {
 	for i := range settings {
 		s := &settings[i]
 		g, ok := said[s.key]
-		if !ok {
+		if !ok || s.views {
 			continue
 		}
 		if s.setZones != nil {

@@ -344,7 +344,7 @@ func TestEveryFlagIsThere(t *testing.T) {
 		if s.flag {
 			got = append(got, s.key)
 		}
-		if setters := [...]bool{s.set != nil, s.setZones != nil, s.setItems != nil}; setters != [...]bool{true, false, false} &&
+		if setters := [...]bool{s.set != nil, s.setZones != nil, s.setItems != nil || s.views}; setters != [...]bool{true, false, false} &&
 			setters != [...]bool{false, true, false} && setters != [...]bool{false, false, true} {
 			t.Errorf("%s has no setter, or two", s.key)
 		}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -53,8 +54,8 @@ func init() { // a command lists the commands
 		{"status", "", "what runs, since when, with what", 0, 0, runStatus, nil},
 		{"stats", "", "all counters, as the metrics have them", 0, 0, runStats, nil},
 		{"reload", "", "read the configuration again", 0, 0, runReload, nil},
-		{"explain", "NAME TYPE", "why this name gets what it gets", 2, 2, runExplain, nil},
-		{"lookup", "NAME", "zones and servers known for a name, with round-trip times", 1, 1, runLookup, nil},
+		{"explain", "NAME TYPE [CLIENT]", "why this name gets what it gets, as a client at this machine or at an address", 2, 3, runExplain, nil},
+		{"lookup", "NAME [CLIENT]", "zones and servers known for a name, with round-trip times", 1, 2, runLookup, nil},
 		{"flush", "NAME [TYPE]", "forget a name, or one type of it", 1, 2, runFlush, nil},
 		{"flush-tree", "NAME", "forget a name and all below it", 1, 1, runFlushTree, nil},
 		{"flush-negative", "", "forget all denials and failures", 0, 0, runFlushNegative, nil},
@@ -195,6 +196,18 @@ func (s *streamWriter) Write(p []byte) (int, error) {
 	}
 	_ = s.control.SetWriteDeadline(time.Now().Add(controlTime))
 	return s.w.Write(p)
+}
+
+// clientArg is who asks, by the argument at this place: an address, or this machine if there is none.
+func clientArg(args []string, at int) (netip.Addr, error) {
+	if at >= len(args) {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	a, err := netip.ParseAddr(args[at])
+	if err != nil {
+		return a, fmt.Errorf("%q is no address of a client; write one such as 192.0.2.1", args[at])
+	}
+	return a.Unmap(), nil
 }
 
 // nameArg parses a domain name, typeArg a type.

@@ -197,6 +197,17 @@ func threads(c *Config) int {
 	return usableCPUs()
 }
 
+// policyConfig is what the rules want to know.
+func (d *daemon) policyConfig(c *Config) policy.Config {
+	return policy.Config{
+		Allow: c.Allow, Refuse: c.Refuse, AllowSnoop: c.AllowSnoop, SpecialUse: c.SpecialUse,
+		Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
+		PrivateAddress: c.PrivateAddress, PrivateDomain: c.PrivateDomain,
+		AllowLists: c.AllowLists, BlockLists: c.BlockLists,
+		RateLimit: c.RateLimit, RateTable: d.reloader.rates,
+	}
+}
+
 // resolverConfig spreads the settings over the packages that they are for.
 func (d *daemon) resolverConfig(c *Config) resolver.Config {
 	var ports []exchange.PortRange
@@ -212,16 +223,11 @@ func (d *daemon) resolverConfig(c *Config) resolver.Config {
 			QueryLocalhost: c.QueryLocalhost, Outgoing: c.Outgoing, ExcludedPorts: ports, Cookies: c.Cookies,
 			TLSRoots: c.TLSRoots,
 		},
-		UDPSize: int(c.EDNSSize),
-		Cuts:    zonecut.Config{Hints: c.RootHints, Configured: c.Zones},
-		Iterate: iterate.Config{Minimisation: c.Minimisation, IPv4: c.IPv4, IPv6: c.IPv6, LaxGlue: !c.HardenGlue},
-		Policy: policy.Config{
-			Allow: c.Allow, Refuse: c.Refuse, AllowSnoop: c.AllowSnoop, SpecialUse: c.SpecialUse,
-			Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
-			PrivateAddress: c.PrivateAddress, PrivateDomain: c.PrivateDomain,
-			AllowLists: c.AllowLists, BlockLists: c.BlockLists,
-			RateLimit: c.RateLimit, RateTable: d.reloader.rates,
-		},
+		UDPSize:    int(c.EDNSSize),
+		Cuts:       zonecut.Config{Hints: c.RootHints, Configured: c.Zones},
+		Iterate:    iterate.Config{Minimisation: c.Minimisation, IPv4: c.IPv4, IPv6: c.IPv6, LaxGlue: !c.HardenGlue},
+		Policy:     d.policyConfig(c),
+		Views:      d.resolverViews(c),
 		DenialSize: denialSize(c), MinTTL: c.MinTTL, MaxTTL: c.MaxTTL, FullResponses: !c.MinimalResponses, NoRotation: !c.Rotate, FailureTTL: c.FailureTTL, NSID: c.Identity,
 		Recent:         recentResolutions,
 		MaxNegativeTTL: c.MaxNegativeTTL, NoStale: !c.ServeStale, StaleTTL: c.StaleTTL,

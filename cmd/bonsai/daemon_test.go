@@ -73,6 +73,12 @@ var internet = sync.OnceValues(func() (*lab.World, error) { return lab.New(lab.C
 // start runs a daemon in this process on the lab until the test ends.
 func start(t *testing.T, edit func(*Config)) *daemon {
 	t.Helper()
+	return startWith(t, nil, edit)
+}
+
+// startWith is start where servers at these addresses are reached elsewhere, and the lab's in the lab.
+func startWith(t *testing.T, elsewhere map[netip.AddrPort]netip.AddrPort, edit func(*Config)) *daemon {
+	t.Helper()
 	w, err := internet()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +93,7 @@ func start(t *testing.T, edit func(*Config)) *daemon {
 	if edit != nil {
 		edit(c)
 	}
-	return startOn(t, c, w)
+	return startOn(t, c, &moved{w, elsewhere})
 }
 
 // startOn runs a daemon in this process until the test ends. transport nil: the system's sockets.
@@ -107,6 +113,26 @@ func startOn(t *testing.T, c *Config, transport exchange.Transport) *daemon {
 		}
 	})
 	return d
+}
+
+// moved is a network where some servers lie at other addresses than they say.
+type moved struct {
+	exchange.Transport
+	elsewhere map[netip.AddrPort]netip.AddrPort
+}
+
+func (m *moved) DialUDP(ctx context.Context, local, server netip.AddrPort) (net.Conn, error) {
+	if at, ok := m.elsewhere[server]; ok {
+		return new(net.Dialer).DialContext(ctx, "udp", at.String())
+	}
+	return m.Transport.DialUDP(ctx, local, server)
+}
+
+func (m *moved) DialTCP(ctx context.Context, local, server netip.AddrPort) (net.Conn, error) {
+	if at, ok := m.elsewhere[server]; ok {
+		return new(net.Dialer).DialContext(ctx, "tcp", at.String())
+	}
+	return m.Transport.DialTCP(ctx, local, server)
 }
 
 // query asks for a name and sets RD and AD; edit may change the query.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 type explained struct {
 	Name       string       `json:"name"`
 	Type       string       `json:"type"`
+	View       string       `json:"view,omitempty"`
 	Source     string       `json:"source"`
 	Rule       string       `json:"rule,omitempty"`
 	Kind       string       `json:"kind,omitempty"`
@@ -87,14 +87,18 @@ func runExplain(ctx context.Context, d *daemon, args []string) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	x := d.resolver.Current().Explain(ctx, name, t, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	client, err := clientArg(args, 2)
+	if err != nil {
+		return reply{}, err
+	}
+	x := d.resolver.Current().Explain(ctx, name, t, client)
 	out := toJSON(x)
 	return reply{Text: out.text(), Data: out}, nil
 }
 
 func toJSON(x *resolver.Explanation) *explained {
 	out := &explained{
-		Name: x.Name.String(), Type: x.Type.String(), Source: x.Source, Rule: x.Rule, Kind: x.Kind, RCODE: x.RCODE.String(),
+		Name: x.Name.String(), Type: x.Type.String(), View: x.View, Source: x.Source, Rule: x.Rule, Kind: x.Kind, RCODE: x.RCODE.String(),
 		Age: x.Age, Left: x.Left, Lifetime: x.Lifetime, Servers: x.Servers, Configured: x.Configured, Forward: x.Forward,
 		PathKnown: x.PathKnown, PathAge: x.PathAge.Seconds(), Took: x.Took.Seconds(), Lost: x.Lost, Cause: x.Cause,
 	}
@@ -173,6 +177,9 @@ func (x *explained) text() string {
 	fmt.Fprintf(&b, "%s %s: %s", x.Name, x.Type, x.RCODE)
 	if x.Status != "" {
 		fmt.Fprintf(&b, ", %s", x.Status)
+	}
+	if x.View != "" {
+		fmt.Fprintf(&b, "\nview     %s", x.View)
 	}
 	fmt.Fprintf(&b, "\nfrom     %s", x.Source)
 	if x.Rule != "" {
@@ -258,8 +265,12 @@ func runLookup(_ context.Context, d *daemon, args []string) (reply, error) {
 		return reply{}, err
 	}
 	var b strings.Builder
+	asks, err := clientArg(args, 1)
+	if err != nil {
+		return reply{}, err
+	}
 	client := d.resolver.Current().Exchange()
-	zones := d.resolver.Current().ServersOf(name)
+	zones := d.resolver.Current().For(asks).ServersOf(name)
 	var data []map[string]any
 	for _, z := range zones {
 		fmt.Fprintf(&b, "%s, for %d s\n", z.Zone, z.Left)

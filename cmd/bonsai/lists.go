@@ -49,9 +49,13 @@ func (c *Config) addList(kind, file string, l listInfo) {
 // keepLists goes on with what old has counted and, where all lists are what they were, with the sets it
 // has: the rules hold those, and none need be in memory twice.
 func (c *Config) keepLists(old *Config) {
-	same := c.ListSums == old.ListSums
+	same := c.ListSums == old.ListSums && slices.Equal(c.ViewSums, old.ViewSums)
 	if same {
 		c.BlockLists, c.AllowLists = old.BlockLists, old.AllowLists
+		for _, sum := range c.ViewSums {
+			own, was := c.Views.byName(sum.name).Own, old.Views.byName(sum.name).Own
+			own.BlockLists, own.AllowLists = was.BlockLists, was.AllowLists
+		}
 	}
 	c.Lists = slices.Clone(c.Lists) // it may be old's own, which is being read
 	for i := range c.Lists {

@@ -98,6 +98,14 @@ var metrics = slices.Concat([]metric{
 				emit(float64(d.Count), d.Rule, d.Action.String())
 			}
 		}},
+	{"bonsai_view_queries_total", "Client queries of those that have a view, by view.", counterKind, []string{"view"},
+		func(s *snapshot, emit emit) {
+			for view, n := range s.resolver.Views {
+				if view != "" {
+					emit(float64(n), view)
+				}
+			}
+		}},
 	{"bonsai_list_names", "Names in a block or allow list.", gaugeKind, listLabels,
 		ofLists(true, func(l *listInfo) float64 { return float64(l.names) })},
 	{"bonsai_list_bytes", "Memory that a list takes.", gaugeKind, listLabels,

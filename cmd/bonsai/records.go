@@ -50,8 +50,12 @@ func dumpEntry(w io.Writer, e entry.Entry, now uint32) error {
 	if err != nil {
 		return nil // no entry that is served
 	}
-	_, err = fmt.Fprintf(w, "; %s %s %s %s %s, expires in %d s\n", kindNames[c.Kind], c.QName, c.QType, c.RCODE, c.Status,
-		int64(e.Expires())-int64(now))
+	realm := ""
+	if c.Realm != 0 {
+		realm = fmt.Sprintf(", realm %d", c.Realm)
+	}
+	_, err = fmt.Fprintf(w, "; %s %s %s %s %s, expires in %d s%s\n", kindNames[c.Kind], c.QName, c.QType, c.RCODE, c.Status,
+		int64(e.Expires())-int64(now), realm)
 	for _, x := range c.EDE {
 		if err == nil {
 			_, err = fmt.Fprintf(w, ";   EDE %d %s\n", x.Code, x.Text)

@@ -88,6 +88,8 @@ var reference = []struct {
 		{key: "block-lists", value: "[]", example: "\n  - file: ads.txt\n    action: nxdomain\n    ede: blocked",
 			why: "Names that are not to be reached, with all below them: ten to eleven bytes a name, bad lines skipped and counted."},
 		{key: "allow-lists", value: "[]", example: "[good.txt]", why: "Takes names out of all block lists."},
+		{key: "views", value: "[]", example: "\n  - name: guests\n    clients: [192.0.2.128/25]\n    forward-zones: []\n    block-lists: [ads.txt]",
+			why: "The most specific prefix that holds a client decides; what a view does not say is as for all others. With zones of its own it shares nothing that is cached."},
 		{key: "special-use", value: "true", why: "Queries for private reverse zones and the like are nobody's business outside (RFC 6303, RFC 6761)."},
 		{key: "private-address", value: "[]", example: "[10.0.0.0/8, 192.168.0.0/16]", why: "A page from outside could else reach inside through the client's own browser (rebinding)."},
 		{key: "private-domain", value: "[]", why: "One's own domains, which have such addresses with good reason."},
@@ -152,8 +154,11 @@ func (n *note) kind(s *setting) string {
 		text += ", or a list of these"
 	}
 	fields := s.fields
-	if s.setZones != nil {
+	switch {
+	case s.setZones != nil:
 		fields = zoneKeys
+	case s.views:
+		fields = viewKeys()
 	}
 	if len(fields) > 0 {
 		text = "Value: a list of mappings with the keys " + strings.Join(fields, ", ")

@@ -52,7 +52,7 @@ var effects = map[string]effect{
 	"Allow": {"allow", inPolicy, nil}, "Refuse": {"refuse", inPolicy, nil}, "AllowSnoop": {"allow-snoop", inPolicy, nil},
 	"SpecialUse": {"special-use", inPolicy, nil}, "LocalData": {"local-data or hosts-files", inPolicy, nil},
 	"PrivateAddress": {"private-address", inPolicy, nil}, "PrivateDomain": {"private-domain", inPolicy, nil},
-	"ListSums": {"block-lists or allow-lists", inPolicy, nil}, "RateLimit": {"rate-limit", inPolicy, nil},
+	"ListSums": {"block-lists or allow-lists", inPolicy, nil}, "ViewSums": {"views (lists)", inPolicy, nil}, "RateLimit": {"rate-limit", inPolicy, nil},
 
 	"Minimisation": {"qname-minimisation", inResolver, nil}, "IPv4": {"ipv4", inResolver, nil}, "IPv6": {"ipv6", inResolver, nil},
 	"QueryLocalhost": {"query-localhost", inResolver, nil}, "DoNotQuery": {"do-not-query", inResolver, nil},
@@ -71,6 +71,7 @@ var effects = map[string]effect{
 	"Insecure":       {"domain-insecure", inResolver, flushInsecure},
 	"Zones":          {"forward-zones or stub-zones", inResolver, flushZones},
 	"TLSCA":          {"tls-ca", inResolver, nil},
+	"Views":          {"views", inResolver, flushViews},
 	"MinTTL":         {"cache-min-ttl", inResolver, flushTTLs}, "MaxTTL": {"cache-max-ttl", inResolver, flushTTLs},
 	"MaxNegativeTTL": {"cache-max-negative-ttl", inResolver, flushTTLs},
 }
@@ -103,14 +104,23 @@ func flushInsecure(d *daemon, old, changed *Config) {
 }
 
 func flushZones(d *daemon, old, changed *Config) {
-	zones := func(c *Config) map[wire.Name]zonecut.Configured {
-		all := map[wire.Name]zonecut.Configured{}
-		for _, z := range c.Zones {
-			all[z.Zone.Canonical()] = z
-		}
-		return all
+	names := differing(configuredZones(old), configuredZones(changed))
+	if len(old.Views.realms())+len(changed.Views.realms()) == 0 {
+		d.flushTrees(names)
+		return
 	}
-	d.flushTrees(differing(zones(old), zones(changed)))
+	for _, name := range names {
+		d.resolver.Current().FlushTreeIn(0, name)
+	}
+}
+
+// configuredZones returns the zones of a configuration by name.
+func configuredZones(c *Config) map[wire.Name]zonecut.Configured {
+	all := map[wire.Name]zonecut.Configured{}
+	for _, z := range c.Zones {
+		all[z.Zone.Canonical()] = z
+	}
+	return all
 }
 
 // differing returns the names that two maps do not have alike.
@@ -198,6 +208,7 @@ func (l *reloader) init(c *Config, transport exchange.Transport) {
 	l.recheck = ntaRecheck
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	c.Insecure = l.negatives(c)
+	c.Views = c.Views.withRealms(nil)
 	l.retired = make(chan struct{}, maxRetired)
 	l.closing = make(chan struct{})
 }
@@ -272,6 +283,7 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 		}
 	}()
 	c.keepLists(old)
+	c.Views = c.Views.withRealms(old.Views)
 	var flushes []func(*daemon, *Config, *Config)
 	before, after := reflect.ValueOf(old).Elem(), reflect.ValueOf(c).Elem()
 	for i := range before.NumField() {
@@ -296,7 +308,7 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 			return nil, nil, err
 		}
 	case inPolicy:
-		d.resolver.Current().SetPolicy(&rc.Policy)
+		d.resolver.Current().SetPolicy(&rc)
 	}
 	// After the change, so that nothing is found by the old settings that no flush covers.
 	for _, flush := range flushes {
@@ -315,6 +327,9 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 func alike(a, b reflect.Value) bool {
 	if k := a.Kind(); (k == reflect.Slice || k == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
 		return true
+	}
+	if vs, ok := a.Interface().(views); ok {
+		return vs.same(b.Interface().(views))
 	}
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }

@@ -132,6 +132,8 @@ var settings = []setting{
 		help: "names that are blocked with all below them: a list of file, action (nxdomain, nodata, refuse, address), addrs, ede (blocked, censored, filtered)"},
 	{key: "allow-lists", value: "FILE", list: true, set: setAllowLists,
 		help: "names that no block list blocks, with all below them; default none"},
+	{key: "views", value: "VIEWS", list: true, views: true,
+		help: "what clients of some prefixes get by settings of their own: a list of name, clients, and those settings"},
 	{key: "rate-limit", value: "N", set: one(between[int](0, 1<<20), func(c *Config) *int { return &c.RateLimit.QPS }),
 		help: "queries a second over UDP that one client may send; default 0, no limit"},
 	{key: "rate-limit-burst", value: "N", set: one(between[int](0, 1<<16-1), func(c *Config) *int { return &c.RateLimit.Burst }),

@@ -108,23 +108,60 @@ func (r *reader) keys(n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		s := findSetting(key.Value)
-		switch {
-		case s == nil:
+		if s == nil {
 			r.complain(key, "", "%s", unknownKey(key.Value))
-		case r.said[s.key].line != 0:
-			r.complain(key, s.key, "is given twice, first in line %d; keep one", r.said[s.key].line)
-		case s.setZones != nil:
-			zones, lines := r.zones(s, value)
-			r.said[s.key] = given{zones: zones, line: key.Line, lines: lines}
-		case s.setItems != nil:
-			items, lines := r.items(s, value)
-			r.said[s.key] = given{items: items, line: key.Line, lines: lines}
-		default:
-			if values, ok := r.values(s, key, value); ok {
-				r.said[s.key] = given{values: values, line: key.Line, lines: linesOf(value)}
-			}
+			continue
+		}
+		r.take(s, key, value)
+	}
+}
+
+// take reads the value of one setting.
+func (r *reader) take(s *setting, key, value *yaml.Node) {
+	switch {
+	case r.said[s.key].line != 0:
+		r.complain(key, s.key, "is given twice, first in line %d; keep one", r.said[s.key].line)
+	case s.setZones != nil:
+		zones, lines := r.zones(s, value)
+		r.said[s.key] = given{zones: zones, line: key.Line, lines: lines}
+	case s.views:
+		r.said[s.key] = given{views: r.views(s, value), line: key.Line}
+	case s.setItems != nil:
+		items, lines := r.items(s, value)
+		r.said[s.key] = given{items: items, line: key.Line, lines: lines}
+	default:
+		if values, ok := r.values(s, key, value); ok {
+			r.said[s.key] = given{values: values, line: key.Line, lines: linesOf(value)}
 		}
 	}
+}
+
+// views reads a list of mappings of settings.
+func (r *reader) views(s *setting, value *yaml.Node) (views []givenView) {
+	if value.Kind != yaml.SequenceNode {
+		r.complain(value, s.key, "is not a list; write - name: NAME, and below it clients: [192.0.2.0/24]")
+		return nil
+	}
+	for _, n := range value.Content {
+		v := givenView{line: n.Line}
+		if n = resolve(n); n.Kind != yaml.MappingNode {
+			r.complain(n, s.key, "has an item that is no mapping; write - name: NAME, and below it clients: [192.0.2.0/24]")
+			continue
+		}
+		inner := reader{file: r.file, said: map[string]given{}}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], resolve(n.Content[i+1])
+			if field := viewSetting(key.Value); field != nil {
+				inner.take(field, key, value)
+			} else {
+				r.complain(key, s.key, "a view has no key %q; write %s", key.Value, alternatives(viewKeys()))
+			}
+		}
+		r.errs = append(r.errs, inner.errs...)
+		v.said = inner.said
+		views = append(views, v)
+	}
+	return views
 }
 
 // linesOf returns the lines of the values that a node holds.

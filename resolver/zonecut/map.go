@@ -11,6 +11,7 @@ import (
 // Config says how a Map is made.
 type Config struct {
 	Cache      *cache.Cache
+	Realm      uint16   // of the cuts in the cache
 	Hints      []Server // of the root; none: the built-in ones
 	Configured []Configured
 
@@ -22,6 +23,7 @@ type Config struct {
 // Map finds and keeps cuts. All its methods may be called at once by many goroutines.
 type Map struct {
 	cache      *cache.Cache
+	realm      uint16
 	configured map[wire.Name]*Configured // the root among them
 	renew      func(zone wire.Name)
 	memos      memos
@@ -29,7 +31,7 @@ type Map struct {
 
 // New returns a Map over a cache.
 func New(config Config) *Map {
-	m := &Map{cache: config.Cache, configured: make(map[wire.Name]*Configured), renew: config.Renew}
+	m := &Map{cache: config.Cache, realm: config.Realm, configured: make(map[wire.Name]*Configured), renew: config.Renew}
 	m.memos.init(config.Cache.Stats().Capacity)
 	hints := config.Hints
 	if len(hints) == 0 {
@@ -178,7 +180,7 @@ func (m *Map) Configured(zone wire.Name) []Server {
 func (m *Map) load(zone wire.Name, now uint32) *Cut {
 	buf := m.buffer()
 	defer buffers.Put(buf)
-	key := cache.MakeKey(entry.KindCut, 0, zone, wire.TypeNone)
+	key := cache.MakeKey(entry.KindCut, m.realm, zone, wire.TypeNone)
 	e, ok := m.cache.Lookup(&key, now, *buf)
 	if !ok || e.Expires() <= now {
 		return nil
@@ -224,11 +226,13 @@ func (m *Map) Amend(c *Cut, now uint32, epoch uint64) {
 func (m *Map) pack(c *Cut, now uint32, epoch uint64) {
 	buf := m.buffer()
 	defer buffers.Put(buf)
-	packed, err := entry.Pack((*buf)[:0], toContent(c, now), now)
+	content := toContent(c, now)
+	content.Realm = m.realm
+	packed, err := entry.Pack((*buf)[:0], content, now)
 	if err != nil {
 		return // used for this resolution, and not kept
 	}
-	key := cache.MakeKey(entry.KindCut, 0, c.Zone, wire.TypeNone)
+	key := cache.MakeKey(entry.KindCut, m.realm, c.Zone, wire.TypeNone)
 	m.cache.Store(&key, packed, now, epoch)
 }
 

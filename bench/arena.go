@@ -40,12 +40,20 @@ func (a *arena) Insert(m *wire.Message, now uint32) {
 	qname := wire.BorrowName(wire.AppendCanonical(a.name[:0], m.QNameBytes()))
 	a.in = entry.Content{Kind: entry.KindAnswer, QName: qname, QType: m.QType, RCODE: m.RCODE(), Status: wire.Insecure}
 	a.group(m, &a.in)
+	a.judge(wire.Insecure)
 	var err error
 	if a.pack, err = entry.Pack(a.pack[:0], &a.in, now); err != nil {
 		return
 	}
 	k := cache.MakeKey(entry.KindAnswer, 0, qname, m.QType)
 	a.cache.Store(&k, a.pack, now, a.cache.Epoch())
+}
+
+// judge gives the RRsets of the last group a status, as validation does.
+func (a *arena) judge(status wire.Status) {
+	for i := range a.sets {
+		a.sets[i].Status = status
+	}
 }
 
 // group gives c the records of m as RRsets, in memory that is used again. Records of an RRset follow

@@ -49,6 +49,7 @@ func (r *Replay) pack(i int, now, ttl uint32) entry.Entry {
 	c := &r.a.in
 	*c = entry.Content{Kind: entry.KindAnswer, QName: qname, QType: r.m.QType, RCODE: r.m.RCODE(), Status: wire.Insecure}
 	r.a.group(&r.m, c)
+	r.a.judge(wire.Insecure)
 	for i := range r.a.sets {
 		r.a.sets[i].TTL = ttl
 	}

@@ -129,7 +129,9 @@ func isOver(expires, now, limit uint32) bool { return now >= expires && now-expi
 // where e is too large or a later flush covers its name.
 func (c *Cache) Store(k *Key, e entry.Entry, now uint32, epoch uint64) bool {
 	s := c.shard(k)
+	s.touchIndex(k)
 	s.mu.Lock()
+	s.touchTail()
 	if len(e) > touchMargin {
 		s.prepare(uint32(len(e)))
 	}

@@ -266,10 +266,10 @@ func TestRefreshInPlace(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
-	c, q := newCache(t, 8<<20, 0), answerOf("www.example.")
+	c, q := newCache(t, MinSize, 0), answerOf("www.example.")
 	k := q.key()
-	limit := (8 << 20) / probationShare / entryShare
-	for size, want := range map[int]bool{limit - 2000: true, limit + 1: false} {
+	const limit = MinSize / probationShare / entryShare
+	for size, want := range map[int]bool{limit - 200: true, limit + 1: false} {
 		if got := c.Store(&k, packed(t, q, 1, size, 1000, 300, false), 1000, 0); got != want {
 			t.Errorf("%d bytes stored: %v, want %v", size, got, want)
 		}

@@ -16,7 +16,7 @@ import (
 // for a sum acc that only every fourth word goes into. Adding m·2³³ to acc + x·P2 adds m after the
 // rotation, unless it carries out of 31 bits, and so m·P1 to acc; the word of the next stripe can
 // take that away again. Both words lie in the first label, whose length and the names' letters, all
-// lower case, stay as they are. The seed is what comes before; it changes none of this.
+// lower case, stay as they are. The seed is mixed in behind; it changes none of this.
 func colliding(t testing.TB, n int) []wire.Name {
 	const p1, p2 = 11400714785074694791, 14029467366897019727
 	inverse := uint64(p2) // of p2, modulo 2⁶⁴, by Newton's method
@@ -25,7 +25,7 @@ func colliding(t testing.TB, n int) []wire.Name {
 	}
 	base := append([]byte{63}, bytes.Repeat([]byte("bonsai-"), 9)...)
 	base = append(base, "\x07example\x00"...)
-	// Behind 8 bytes of seed the words of the third lane lie at 8 and, a stripe on, at 40.
+	// The words of the second lane lie at 8 and, a stripe on, at 40.
 	first, second := binary.LittleEndian.Uint64(base[8:]), binary.LittleEndian.Uint64(base[40:])
 	var names []wire.Name
 	for m := uint64(0); len(names) < n; m++ {

@@ -1,21 +1,33 @@
 package cache
 
 // Eviction. A new entry goes to the probation ring. Leaving that, it goes to the main ring if it was
-// used twice since it was stored, or if main has room or what is worth less than it; else it is
-// forgotten, and a ghost tells that it was there and whether it was used. Coming back it is taken for
-// used once if there is such a ghost, and goes to main at once if that was used. So it takes three
-// questions for a name to push others out of main, however far between; a flood of names asked for
-// once or twice passes by. An entry that leaves main is carried to the front again, with one use
-// less, if it was used; else it is forgotten.
+// used twice since it was stored, or if main has room for it; else it is forgotten, and a ghost tells
+// that it was there and whether it was used. A key that comes back while there is a ghost of it goes
+// to main at once: so it takes two or three questions for a name to push others out of main, however
+// far between, and a flood of names asked for once or twice passes by. An entry that leaves main is
+// carried to the front again, with one use less, if it was used; else it is forgotten. What is expired
+// goes before what is not, but where there is room for all: see worthless and clearExpired.
+
+import (
+	"sync/atomic"
+
+	"bonsai/cache/entry"
+)
 
 // maxMoves is how many entries are copied an insert, at most.
 const maxMoves = 32
 
-// promotion is how many uses bring an entry from probation to main.
-const promotion = 2
-
-// maxLooks is how far an entry that has earned no place looks for one in main.
-const maxLooks = 8
+const (
+	// promotion is how many uses bring an entry from probation to main.
+	promotion = 2
+	// returned is how many uses an entry is taken to have had that comes back to where its ghost says
+	// that it was used.
+	returned = 2
+	// maxExpired is how many expired entries go from main for one that leaves probation unused, and
+	// lasting for how many seconds that has to live yet. What lives shorter is seldom asked for in time.
+	maxExpired = 2
+	lasting    = 300
+)
 
 const (
 	// maxRetreat is what part of main is given to the index in one lap, at most.
@@ -50,12 +62,28 @@ func (s *shard) oldest(r *ring) (t tail) {
 	return t
 }
 
+// touchTail loads from what will leave next, so that the wait for it and those for the index overlap.
+func (s *shard) touchTail() {
+	off := s.probation.tail &^ (word - 1)
+	atomic.LoadUint64(word64(s.mem, off))
+	atomic.LoadUint64(word64(s.mem, min(off+64, s.size-word)))
+}
+
+// tailExpires returns when what lies at the tail of r expires, live or not; 0 for a free stretch.
+func (s *shard) tailExpires(r *ring) uint32 {
+	n, prefix := readPrefix(s.mem[r.tail:])
+	if prefix == 0 {
+		return 0
+	}
+	return entry.Entry(s.mem[r.tail+prefix:][:n]).Expires()
+}
+
 // use returns how often the live entry was used.
 func (t *tail) use() uint32 { return t.slot.b.use(t.slot.i) }
 
 // worthless says whether the live entry is kept for nobody: it is beyond the stale limit. RFC 8767 §5:
 // until then what is expired may be all that there is in an outage, so that it goes for want of room
-// alone, as what has no time left.
+// alone, but before what is not expired.
 func (s *shard) worthless(t *tail, now uint32) bool { return isOver(t.expires, now, s.stale.Load()) }
 
 // allocate makes room for n bytes in r.
@@ -76,9 +104,9 @@ func (s *shard) leave(r *ring, now uint32, moves *int) {
 	switch {
 	case !t.live:
 	case s.worthless(&t, now):
-		s.expire(&t)
+		s.expire(&t, r)
 	case r == &s.main:
-		s.leaveMain(&t, moves)
+		s.leaveMain(&t, now, moves)
 	default:
 		s.leaveProbation(&t, now, moves)
 	}
@@ -97,10 +125,10 @@ func (s *shard) makeWay(wish, now uint32, moves *int) {
 }
 
 // leaveMain carries a used entry to the front of main, or forgets it.
-func (s *shard) leaveMain(t *tail, moves *int) {
+func (s *shard) leaveMain(t *tail, now uint32, moves *int) {
 	switch use := t.use(); {
 	case use == 0:
-		s.forget(t.slot, &s.counts.Unused)
+		s.fade(t, now)
 	case *moves == 0 || !s.main.fit(t.n):
 		s.forget(t.slot, &s.counts.Hurried)
 	default:
@@ -118,7 +146,7 @@ func (s *shard) leaveProbation(t *tail, now uint32, moves *int) {
 			s.carry(t, to, 0, moves)
 			return
 		}
-	case s.main.fit(t.n) || t.expires > now && s.clearJunk(t, now, moves):
+	case s.main.fit(t.n) || use == 0 && remaining(t.expires, now) >= lasting && s.clearExpired(t.n, now):
 		s.carry(t, s.main.take(t.n), use, moves)
 		return
 	}
@@ -126,43 +154,49 @@ func (s *shard) leaveProbation(t *tail, now uint32, moves *int) {
 	s.forget(t.slot, &s.counts.Unused)
 }
 
-// expire forgets an entry that is worthless. If it was used, that is remembered.
-func (s *shard) expire(t *tail) {
-	if t.use() > 0 {
-		s.remember(&t.place, true)
+// fade forgets an entry of main that nobody uses. Of one that is expired a ghost is left: it may have
+// been asked for as often as its TTL let be seen.
+func (s *shard) fade(t *tail, now uint32) {
+	if t.expires <= now {
+		s.remember(&t.place, false)
+	}
+	s.forget(t.slot, &s.counts.Unused)
+}
+
+// expire forgets an entry that is worthless, but not that it was there.
+func (s *shard) expire(t *tail, r *ring) {
+	if use := t.use(); use > 0 || r == &s.main {
+		s.remember(&t.place, use > 0)
 	}
 	s.forget(t.slot, &s.counts.Expired)
 }
 
-// clearJunk makes room in main for an entry that has earned none, of what is worth less than it: the
-// unused that is expired, or will be in less than seven tenths of its time.
-func (s *shard) clearJunk(candidate *tail, now uint32, moves *int) bool {
-	for looks := maxLooks; looks > 0 && !s.main.fit(candidate.n); looks-- {
-		if s.main.empty() {
+// clearExpired makes room for n bytes in main, of what is expired and unused there or left over. It is for
+// entries that were not used: those that were leave a better ghost, and to let them in would let in
+// floods of names asked for twice.
+func (s *shard) clearExpired(n, now uint32) bool {
+	r := &s.main
+	for looks := maxExpired; looks > 0 && !r.fit(n); looks-- {
+		if r.empty() || s.tailExpires(r) > now {
 			return false
 		}
-		t := s.oldest(&s.main)
+		t := s.oldest(r)
 		switch {
 		case !t.live:
-			s.main.release(t.n)
 		case s.worthless(&t, now):
-			s.main.release(t.n)
-			s.expire(&t)
-		case t.use() > 0:
-			s.main.release(t.n)
-			s.leaveMain(&t, moves)
-		case remaining(t.expires, now)*10 < remaining(candidate.expires, now)*7:
-			s.main.release(t.n)
-			s.forget(t.slot, &s.counts.Unused)
+			s.expire(&t, r)
+		case t.use() == 0:
+			s.fade(&t, now)
 		default:
 			return false
 		}
+		r.release(t.n)
 	}
-	return s.main.fit(candidate.n)
+	return r.fit(n)
 }
 
 // remaining returns the seconds until expires.
-func remaining(expires, now uint32) uint64 { return uint64(max(expires, now) - now) }
+func remaining(expires, now uint32) uint32 { return max(expires, now) - now }
 
 // carry copies an entry that has left its ring to to, in main.
 func (s *shard) carry(t *tail, to, use uint32, moves *int) {
@@ -182,16 +216,7 @@ func (s *shard) carry(t *tail, to, use uint32, moves *int) {
 }
 
 // remember leaves a ghost of a key.
-func (s *shard) remember(p *place, used bool) {
-	g := p.ghost
-	if used {
-		g |= ghostTwice
-	}
-	s.bucket(addressA(p.a, s.buckets.Load())).remember(g)
-}
+func (s *shard) remember(p *place, used bool) { s.ghostsOf(p).remember(p.ghost, used) }
 
-// recall says what ghost there is of a key: of one that was stored, and maybe of one used then, too.
-func (s *shard) recall(p *place) (stored, used bool) {
-	g, stored := s.bucket(addressA(p.a, s.buckets.Load())).recall(p.ghost)
-	return stored, g&ghostTwice != 0
-}
+// ghostsOf returns the bucket with a key's ghost.
+func (s *shard) ghostsOf(p *place) *bucket { return s.bucket(addressA(p.a, s.buckets.Load())) }

@@ -11,37 +11,36 @@ import (
 // that names chosen to collide cost a bounded look and at worst each other's places.
 //
 //	size  field
-//	  44  11 slots: where in the shard the entry lies, and above that more bits of the hash
+//	  32  8 slots: where in the shard the entry lies, and above that more bits of the hash
+//	   8  a tag of 8 bits for each slot, 0 where it is free
 //	   4  meta: two bits of use for each slot, and the bucket's version
-//	  11  a tag of 8 bits for each slot, 0 where it is free
-//	   5  ghosts of entries that were forgotten unused
+//	  20  ghosts of entries that were forgotten (ghost.go)
 const (
-	slots      = 11
-	ghosts     = 5
+	slots      = 8
 	bucketSize = 64
 )
 
 type bucket struct {
-	slot [slots]uint32
-	meta uint32
-	tags [2]uint64
+	slot  [slots]uint32
+	tags  uint64
+	meta  uint32
+	ghost [usedWords + unusedWords]uint32 // for the holder of the lock
 }
 
 const (
-	versionOne = 1 << (2 * slots) // one in the version, which is the rest of meta
-	maxUse     = 3                // uses counted since an entry was stored or last moved
-	firstTags  = 8                // slots whose tags are in tags[0]
-	ghostShift = 8 * (slots - firstTags)
+	versionOne = 1 << (2 * slots)   // one in the version, which is the rest of meta
+	maxUse     = 3                  // uses counted since an entry was stored or last moved
 	everyByte  = 0x0101010101010101 // times a byte: that byte eight times
 )
 
 const (
 	// The index grows when it has more entries than loadNum/loadDen of its slots, by at most
-	// maxSplits buckets an insert.
-	loadNum, loadDen = 9, 10
+	// maxSplits buckets an insert. With fuller buckets the ones that are to take an entry are often
+	// both full, and to make room in one costs more than all else of an insert.
+	loadNum, loadDen = 4, 5
 	maxSplits        = 2
 	// Where free slots are hard to find it grows with more than pressedNum/pressedDen of its slots.
-	pressedNum, pressedDen = 4, 5
+	pressedNum, pressedDen = 3, 4
 	// spareShare is what part of the index's size it may grow by at any time, without waiting for the
 	// main ring to come to its end.
 	spareShare = 32
@@ -65,112 +64,67 @@ func (s *shard) begin(b *bucket) {
 func (s *shard) end(b *bucket) { atomic.AddUint32(&b.meta, versionOne) }
 
 // use returns the count of uses of slot i.
-func (b *bucket) use(i int) uint32 { return atomic.LoadUint32(&b.meta) >> (2 * i) & 3 }
+func (b *bucket) use(i int) uint32 { return atomic.LoadUint32(&b.meta) >> (2 * i) & maxUse }
 
+// setUse sets it. Most slots have it already, and then nothing is written.
 func (b *bucket) setUse(i int, n uint32) {
-	atomic.AndUint32(&b.meta, ^(3 << (2 * i)))
-	atomic.OrUint32(&b.meta, n<<(2*i))
+	if b.use(i) != n {
+		atomic.AndUint32(&b.meta, ^(maxUse << (2 * i)))
+		atomic.OrUint32(&b.meta, n<<(2*i))
+	}
 }
 
 // mark counts a use of slot i, seen under meta. Most hits find the count full and write nothing. A
 // mark that comes between two others is lost, which nobody misses.
 func (b *bucket) mark(i int, meta uint32) {
-	if meta>>(2*i)&3 < maxUse {
+	if meta>>(2*i)&maxUse < maxUse {
 		atomic.CompareAndSwapUint32(&b.meta, meta, meta+1<<(2*i))
 	}
 }
 
 // tag returns the tag of slot i, 0 where it is free.
-func (b *bucket) tag(i int) uint8 { return uint8(b.tags[i/8] >> (8 * (i % 8))) }
+func (b *bucket) tag(i int) uint8 { return uint8(b.tags >> (8 * i)) }
 
 func (b *bucket) setTag(i int, t uint8) {
-	w, shift := &b.tags[i/8], 8*(i%8)
-	atomic.StoreUint64(w, *w&^(0xFF<<shift)|uint64(t)<<shift)
+	atomic.StoreUint64(&b.tags, b.tags&^(0xFF<<(8*i))|uint64(t)<<(8*i))
 }
 
-// matches returns a bit for each slot whose tag is t; the words are those of the bucket's tags.
-func matches(w0, w1 uint64, t uint8) uint32 {
-	want := uint64(t) * everyByte
-	return byteBits(zeroBytes(w0^want)) | byteBits(zeroBytes(w1^want))<<firstTags&(1<<slots-1)
-}
+// A match is a set of slots: the lowest bit of the i-th byte stands for slot i.
+type match uint64
 
-// zeroBytes returns a word with the lowest bit of each byte that is zero in x.
-func zeroBytes(x uint64) uint64 {
+// matches returns the slots whose tag is t, of a bucket's tags.
+func matches(tags uint64, t uint8) match {
 	const low = 0x7F * everyByte
-	return ^((x&low + low) | x | low) >> 7
+	x := tags ^ uint64(t)*everyByte
+	return match(^((x&low + low) | x | low) >> 7)
 }
 
-// byteBits gathers the lowest bits of the bytes of x, in which all others are 0.
-func byteBits(x uint64) uint32 { return uint32(x * 0x0102040810204080 >> 56) }
+// first returns the lowest slot of m, which has one.
+func (m match) first() int { return bits.TrailingZeros64(uint64(m)) / 8 }
 
-// unused returns a bit for each free slot.
-func (b *bucket) unused() uint32 { return matches(b.tags[0], b.tags[1], 0) }
+// unused returns the free slots.
+func (b *bucket) unused() match { return matches(b.tags, 0) }
 
 // filled counts the slots in use.
-func (b *bucket) filled() int { return slots - bits.OnesCount32(b.unused()) }
-
-// A ghost is seven bits of the hash of a key that left unused, below a bit that says that it was asked
-// for twice. They lie in the bucket of the key's first candidate, the latest in the lowest byte.
-const ghostTwice = 0x80
-
-// maxTwice is how many ghosts asked for twice a bucket keeps before others. They are worth more, for
-// a flood of names asked for once has none, and one of names asked for twice gets no further.
-const maxTwice = 3
-
-// remember adds a ghost, in place of the oldest of those that there are enough of.
-func (b *bucket) remember(g uint8) {
-	all := b.tags[1] >> ghostShift
-	twice := bits.OnesCount64(all & (ghostTwice * everyByte))
-	out := ghosts - 1
-	for i := ghosts - 1; i >= 0; i-- {
-		old := uint8(all >> (8 * i))
-		if old == 0 || (old&ghostTwice != 0) == (twice > maxTwice) {
-			out = i
-			break
-		}
-	}
-	b.setGhosts(without(all, out)<<8 | uint64(g))
-}
-
-// recall says whether a ghost with the seven bits g is there, returns it and forgets it.
-func (b *bucket) recall(g uint8) (ghost uint8, ok bool) {
-	all := b.tags[1] >> ghostShift
-	for i := range ghosts {
-		if ghost = uint8(all >> (8 * i)); ghost&^ghostTwice == g {
-			b.setGhosts(without(all, i))
-			return ghost, true
-		}
-	}
-	return 0, false
-}
-
-// without takes out byte i.
-func without(all uint64, i int) uint64 {
-	low := uint64(1)<<(8*i) - 1
-	return all&low | all>>8&^low
-}
-
-func (b *bucket) setGhosts(all uint64) {
-	atomic.StoreUint64(&b.tags[1], b.tags[1]&(1<<ghostShift-1)|all<<ghostShift)
-}
+func (b *bucket) filled() int { return slots - bits.OnesCount64(uint64(b.unused())) }
 
 // place is what the hash of a key says within its shard.
 type place struct {
 	a, b  uint32 // the candidate buckets, to be cut to the count of buckets
 	tag   uint8  // never 0
-	ghost uint8  // seven bits, never 0
+	ghost uint32 // ghostBits, never 0
 	extra uint32 // bits above the offset in the slot
 }
 
-// placeOf splits a key's hash. The bits that say where are the low ones of either half, the others
-// are taken from the top of the halves: they stay apart below 2^22 buckets, more than the largest
-// shard has (see maxShard).
+// placeOf splits a key's hash. The bits that say where are the low ones of either half. The tag is
+// taken from the top of the first, so that it stays apart below 2^24 buckets, and the extra bits from
+// the top of the second. A ghost lies in the first candidate and so can have what leads to the other.
 func (s *shard) placeOf(h uint64) place {
 	return place{
 		a:     uint32(h),
 		b:     uint32(h >> 32),
 		tag:   max(1, uint8(h>>24)),
-		ghost: max(1, uint8(h>>32)&^ghostTwice),
+		ghost: max(1, uint32(h>>32)&(1<<ghostBits-1)),
 		extra: uint32(h>>32) &^ (1<<s.offsetBits - 1),
 	}
 }
@@ -239,8 +193,8 @@ func (s *shard) repoint(r slotRef, off uint32) {
 func (s *shard) find(k *Key, p *place) (slotRef, bool) {
 	a, b := s.candidates(p, s.buckets.Load())
 	for _, b := range [2]*bucket{a, b} {
-		for m := matches(b.tags[0], b.tags[1], p.tag); m != 0; m &= m - 1 {
-			r := slotRef{b, bits.TrailingZeros32(m)}
+		for m := matches(b.tags, p.tag); m != 0; m &= m - 1 {
+			r := slotRef{b, m.first()}
 			w := b.slot[r.i]
 			if off := s.offset(w); w^off == p.extra && k.finds(s.entry(off)) {
 				return r, true
@@ -253,9 +207,10 @@ func (s *shard) find(k *Key, p *place) (slotRef, bool) {
 // locate returns the slot that points at off, where an entry with this place lies or lay.
 func (s *shard) locate(off uint32, p *place) (slotRef, bool) {
 	a, b := s.candidates(p, s.buckets.Load())
+	atomic.LoadUint64(&b.tags) // so that the waits for both overlap
 	for _, b := range [2]*bucket{a, b} {
-		for m := matches(b.tags[0], b.tags[1], p.tag); m != 0; m &= m - 1 {
-			if i := bits.TrailingZeros32(m); s.offset(b.slot[i]) == off {
+		for m := matches(b.tags, p.tag); m != 0; m &= m - 1 {
+			if i := m.first(); s.offset(b.slot[i]) == off {
 				return slotRef{b, i}, true
 			}
 		}
@@ -271,7 +226,7 @@ func (s *shard) insert(p *place, off, use, now uint32) {
 		r.b = b
 	}
 	if free := r.b.unused(); free != 0 {
-		r.i = bits.TrailingZeros32(free)
+		r.i = free.first()
 	} else {
 		r = s.makeRoom(a, b, now)
 	}
@@ -298,23 +253,36 @@ func (s *shard) makeRoom(a, b *bucket, now uint32) slotRef {
 	if s.walks > 0 {
 		return s.sacrifice(a, b, now)
 	}
-	var refs [2 * slots]slotRef
 	var others [2 * slots]*bucket
-	for n := range refs {
+	for half, from := range [2]*bucket{a, b} {
+		s.touchSlots(from)
+		for i := range slots {
+			r := slotRef{from, i}
+			to := s.other(r)
+			if to.filled() < slots {
+				s.displace(r, to)
+				return r
+			}
+			others[half*slots+i] = to
+		}
+	}
+	s.pressed = true
+	if n, ok := s.relieveAny(&others, a, b); ok {
 		r := slotRef{a, n}
 		if n >= slots {
 			r = slotRef{b, n - slots}
 		}
-		to := s.other(r)
-		if to.filled() < slots {
-			s.displace(r, to)
-			return r
-		}
-		refs[n], others[n] = r, to
+		s.displace(r, others[n])
+		return r
 	}
-	s.pressed = true
+	return s.sacrifice(a, b, now)
+}
+
+// relieveAny frees a slot in one of some full buckets, by moving an entry from there to a third, and
+// says in which.
+func (s *shard) relieveAny(full *[2 * slots]*bucket, a, b *bucket) (which int, ok bool) {
 	looks := maxSearch
-	for n, via := range others {
+	for n, via := range full {
 		if via == a || via == b {
 			continue // as all are where names were chosen to collide
 		}
@@ -322,15 +290,14 @@ func (s *shard) makeRoom(a, b *bucket, now uint32) slotRef {
 			r := slotRef{via, i}
 			if to := s.other(r); to.filled() < slots {
 				s.displace(r, to)
-				s.displace(refs[n], via)
-				return refs[n]
+				return n, true
 			}
 		}
 		if looks -= slots; looks < 0 {
 			break
 		}
 	}
-	return s.sacrifice(a, b, now)
+	return 0, false
 }
 
 // placeOfSlot returns the place of a slot's entry.
@@ -357,7 +324,7 @@ func (s *shard) displace(r slotRef, to *bucket) {
 }
 
 func (s *shard) moveSlot(r slotRef, to *bucket) {
-	free := slotRef{to, bits.TrailingZeros32(to.unused())}
+	free := slotRef{to, to.unused().first()}
 	s.fill(free, r.b.slot[r.i], r.b.tag(r.i), r.b.use(r.i))
 	s.clear(r)
 }

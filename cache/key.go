@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"math/rand/v2"
 	"unsafe"
@@ -70,23 +69,8 @@ func (k *Key) finds(e entry.Entry) bool {
 // keyOf returns the key of an entry, which it borrows.
 func keyOf(e entry.Entry) Key { return MakeKey(e.Kind(), e.Realm(), e.QName(), e.QType()) }
 
-// hashName hashes the name behind the seed.
-func hashName(name string) uint64 {
-	// Most names are short, and so need less of a buffer to be cleared.
-	if len(name) <= shortName {
-		var buf [8 + shortName]byte
-		return seededSum(buf[:], name)
-	}
-	var buf [8 + wire.MaxNameLen]byte
-	return seededSum(buf[:], name)
-}
-
-const shortName = 56
-
-func seededSum(buf []byte, name string) uint64 {
-	binary.LittleEndian.PutUint64(buf, seed)
-	return xxhash.Sum64(buf[:8+copy(buf[8:], name)])
-}
+// hashName hashes the name and mixes the seed in.
+func hashName(name string) uint64 { return mix(xxhash.Sum64String(name), seed) }
 
 // mix hashes the hash of a name and the rest of a key: a multiplication whose halves are folded,
 // which for a given rest is nearly one to one.

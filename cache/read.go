@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"math/bits"
 	"runtime"
 	"sync/atomic"
 
@@ -90,9 +89,8 @@ func (s *shard) probe(k *Key, p *place, b *bucket, buf []byte) (f found, meta ui
 	if busy(meta) {
 		return f, meta, disturbed
 	}
-	m := matches(atomic.LoadUint64(&b.tags[0]), atomic.LoadUint64(&b.tags[1]), p.tag)
-	for ; m != 0; m &= m - 1 {
-		i := bits.TrailingZeros32(m)
+	for m := matches(atomic.LoadUint64(&b.tags), p.tag); m != 0; m &= m - 1 {
+		i := m.first()
 		w := atomic.LoadUint32(&b.slot[i])
 		off := s.offset(w)
 		if off == 0 || w^off != p.extra {
@@ -144,9 +142,8 @@ func (s *shard) touchEntry(k *Key) {
 	p := s.placeOf(k.hash)
 	a, b := s.candidates(&p, s.buckets.Load())
 	for _, b := range [2]*bucket{a, b} {
-		m := matches(atomic.LoadUint64(&b.tags[0]), atomic.LoadUint64(&b.tags[1]), p.tag)
-		for ; m != 0; m &= m - 1 {
-			w := atomic.LoadUint32(&b.slot[bits.TrailingZeros32(m)])
+		for m := matches(atomic.LoadUint64(&b.tags), p.tag); m != 0; m &= m - 1 {
+			w := atomic.LoadUint32(&b.slot[m.first()])
 			if off := s.offset(w); off != 0 && w^off == p.extra {
 				// An entry takes one or two cache lines, as most do.
 				atomic.LoadUint64(word64(s.mem, off&^(word-1)))

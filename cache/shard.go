@@ -12,7 +12,7 @@ import (
 // shard is one stretch of memory with the entries of the names that hash to it:
 //
 //	0        probation               main                        size
-//	| unused | ring, a twentieth     | ring …            ← index |
+//	| unused | ring, a seventh       | ring …            ← index |
 //
 // The index grows down into what the main ring has not written; together they are the budget.
 type shard struct {
@@ -46,7 +46,7 @@ const (
 	// reserved bytes at the start hold nothing, for an offset of 0 means a free slot.
 	reserved = word
 	// probationShare is what part of a shard new entries pass through.
-	probationShare = 20
+	probationShare = 7
 	// entryShare is what part of its ring an entry may take.
 	entryShare = 16
 	// firstBuckets is the size of an empty shard's index: a page of it.
@@ -155,10 +155,11 @@ func (s *shard) store(k *Key, e entry.Entry, now uint32) {
 	}
 	s.counts.Inserted++
 	r, use, moves := &s.probation, uint32(0), maxMoves
-	if stored, used := s.recall(&p); used || e.Used() {
+	switch used, unused := s.ghostsOf(&p).recall(p.ghost); {
+	case used:
+		r, use = &s.main, returned
+	case unused || e.Used():
 		r = &s.main
-	} else if stored {
-		use = 1
 	}
 	if off, ok := s.allocate(r, regionSize(uint32(len(e))), now, &moves); ok {
 		s.write(off, e)
@@ -167,7 +168,8 @@ func (s *shard) store(k *Key, e entry.Entry, now uint32) {
 	s.grow(now, &moves)
 }
 
-// overwrite writes e over a slot's entry where it fits.
+// overwrite writes e over a slot's entry where it fits. That it is stored again counts as a use: it
+// was asked for.
 func (s *shard) overwrite(r slotRef, e entry.Entry) bool {
 	off := s.at(r)
 	old, n := regionSize(uint32(len(s.entry(off)))), regionSize(uint32(len(e)))
@@ -178,16 +180,17 @@ func (s *shard) overwrite(r slotRef, e entry.Entry) bool {
 	s.write(off, e)
 	s.writeFree(off+n, old-n)
 	s.end(r.b)
+	r.b.setUse(r.i, min(maxUse, r.b.use(r.i)+1))
 	s.counts.EntryBytes -= uint64(old)
 	return true
 }
 
 // replace stores e elsewhere than the slot's entry, which readers find until e is in its place. It
-// goes where that was, or to main if that was used.
+// goes where that was, or to main if that was used, and counts as a use like overwrite.
 func (s *shard) replace(k *Key, p *place, old slotRef, e entry.Entry, now uint32) {
 	r, moves := &s.probation, maxMoves
-	use := old.b.use(old.i)
-	if use > 0 || s.at(old) >= s.main.base {
+	use := min(maxUse, old.b.use(old.i)+1)
+	if use >= promotion || s.at(old) >= s.main.base {
 		r = &s.main
 	}
 	n := regionSize(uint32(len(e)))
@@ -204,6 +207,7 @@ func (s *shard) replace(k *Key, p *place, old slotRef, e entry.Entry, now uint32
 	}
 	s.counts.EntryBytes -= uint64(regionSize(uint32(len(s.entry(s.at(old))))))
 	s.repoint(old, off)
+	old.b.setUse(old.i, use)
 }
 
 // remove frees a slot. Its entry's bytes stay in their ring until the hand comes by.

@@ -6,6 +6,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"unsafe"
@@ -195,10 +196,26 @@ func (n Name) Canonical() Name {
 // AppendCanonical appends the lower case form of name, which may be a Name or wire bytes of one.
 // Label lengths are below 'A' and so unharmed.
 func AppendCanonical[T ~string | ~[]byte](dst []byte, name T) []byte {
-	for i := 0; i < len(name); i++ {
-		dst = append(dst, lower(name[i]))
-	}
+	start := len(dst)
+	dst = append(dst, name...)
+	fold(dst[start:])
 	return dst
+}
+
+// fold is lower for each octet of b, eight at a time. The last eight may be folded in part before, which
+// changes nothing.
+func fold(b []byte) {
+	if len(b) < 8 {
+		for i, c := range b {
+			b[i] = lower(c)
+		}
+		return
+	}
+	for i := 0; i+8 <= len(b); i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], fold8(binary.LittleEndian.Uint64(b[i:])))
+	}
+	last := b[len(b)-8:]
+	binary.LittleEndian.PutUint64(last, fold8(binary.LittleEndian.Uint64(last)))
 }
 
 // Equal compares without ASCII case (RFC 4343).
@@ -208,6 +225,9 @@ func (n Name) Equal(o Name) bool { return EqualFold(n, o) }
 func EqualFold[A, B ~string | ~[]byte](a A, b B) bool {
 	if len(a) != len(b) {
 		return false
+	}
+	if string(a) == string(b) {
+		return true // as most names that are compared
 	}
 	for i := 0; i < len(a); i++ {
 		if a[i] != b[i] && lower(a[i]) != lower(b[i]) {

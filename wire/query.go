@@ -108,6 +108,11 @@ func foldName(dst *[MaxNameLen + 1]byte, name []byte) {
 	for ; i+8 <= len(name); i += 8 {
 		binary.LittleEndian.PutUint64(dst[i:], fold8(binary.LittleEndian.Uint64(name[i:])))
 	}
+	if i > 0 {
+		last := len(name) - 8
+		binary.LittleEndian.PutUint64(dst[last:], fold8(binary.LittleEndian.Uint64(name[last:])))
+		return
+	}
 	for ; i < len(name); i++ {
 		dst[i] = lower(name[i])
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"gonum.org/v1/plot/plotter"
 
@@ -179,12 +180,12 @@ func (c *contest) count(ask func(place int, id, at, ttl uint32) bool) float64 {
 	return 100 * float64(hits) / float64(asked)
 }
 
-// runAll runs all ways, side by side.
-func (c *contest) runAll(m *memory) (map[string]float64, error) {
+// runAll runs the ways chosen, side by side.
+func (c *contest) runAll(m *memory, chosen []string) (map[string]float64, error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	rates, failed := map[string]float64{}, error(nil)
-	for _, way := range ways {
+	for _, way := range chosen {
 		wg.Go(func() {
 			rate, err := c.run(way, m)
 			mu.Lock()
@@ -213,6 +214,7 @@ func reportHitRates(s *settings) error {
 		return err
 	}
 	var all []outcomeOf
+	begun := time.Now()
 	for _, kind := range s.kinds {
 		for _, exponent := range s.exponents {
 			t := newTrace(kind, s.names, s.queries, exponent)
@@ -221,11 +223,14 @@ func reportHitRates(s *settings) error {
 				for _, share := range s.shares {
 					c := contest{t: t, next: next, ttl: ttl, share: share, room: m.all * float64(share) / 100, rate: float64(s.names) / rateNames}
 					progress("hit rate: %v, TTL %s, %d %%", t, ttl, share)
-					rates, err := c.runAll(&m)
+					rates, err := c.runAll(&m, s.ways)
 					if err != nil {
 						return err
 					}
 					all = append(all, outcomeOf{kind, ttl, exponent, share, rates})
+					if err := s.save("hitrate.md", hitRateText(s, &m, all, begun)); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -233,24 +238,27 @@ func reportHitRates(s *settings) error {
 	if err := plotHitRates(s, all); err != nil {
 		return err
 	}
-	return s.write("hitrate.md", hitRateText(s, &m, all))
+	return s.write("hitrate.md", hitRateText(s, &m, all, begun))
 }
 
-func hitRateText(s *settings, m *memory, all []outcomeOf) string {
+func hitRateText(s *settings, m *memory, all []outcomeOf, begun time.Time) string {
 	var b strings.Builder
 	b.WriteString(header("Hit rate at equal memory"))
+	if n, of := len(all), len(s.kinds)*len(s.exponents)*len(lifetimes)*len(s.shares); n < of {
+		fmt.Fprintf(&b, "**Not whole: %d of %d rows, after %v.**\n\n", n, of, time.Since(begun).Round(time.Second))
+	}
 	fmt.Fprintf(&b, "%d names, %d queries of the plain trace at %d a second; the first %d %% are not counted. All names take %.1f MiB in the arena, index included; an entry takes %.2f times that in growable and %.2f times in packed, as resident and measured here.\n\n",
 		s.names, s.queries, s.names/rateNames, int(100*warmUp), m.all/(1<<20), m.growable, m.packed)
 	b.WriteString(hitRateNotes)
 	b.WriteString("## Against what is to be reached\n\n" + tableOfTargets(hitRateTargets(all)))
 	b.WriteString("## Hit rates, percent\n\n| trace | s | TTL | cache |")
-	for _, way := range ways {
+	for _, way := range s.ways {
 		b.WriteString(" " + way + " |")
 	}
-	b.WriteString("\n|---|--:|---|--:|" + strings.Repeat("--:|", len(ways)) + "\n")
+	b.WriteString("\n|---|--:|---|--:|" + strings.Repeat("--:|", len(s.ways)) + "\n")
 	for _, o := range all {
 		fmt.Fprintf(&b, "| %s | %.1f | %s | %d %% |", o.kind, o.s, o.ttl, o.share)
-		for _, way := range ways {
+		for _, way := range s.ways {
 			fmt.Fprintf(&b, " %.2f |", o.rates[way])
 		}
 		b.WriteString("\n")
@@ -305,7 +313,7 @@ func plotHitRates(s *settings, all []outcomeOf) error {
 	for _, exponent := range s.exponents {
 		for i, ttl := range lifetimes {
 			var curves []curve
-			for _, way := range ways {
+			for _, way := range s.ways {
 				var points plotter.XYs
 				for _, o := range all {
 					if o.kind == "plain" && o.s == exponent && o.ttl == ttl {

@@ -39,6 +39,7 @@ type settings struct {
 	kinds     []string
 	exponents []float64
 	shares    []int
+	ways      []string
 	soak      time.Duration
 }
 
@@ -74,7 +75,7 @@ func run(s *settings, isChild bool) error {
 func parse() (s *settings, isChild bool) {
 	s = &settings{sections: map[string]bool{}}
 	child := flag.Bool("child", false, "")
-	var layouts, mixes, sections, kinds, exponents, shares string
+	var layouts, mixes, sections, kinds, exponents, shares, chosen string
 	var budgetMiB int64
 	flag.StringVar(&s.out, "out", "", "`folder` to write to")
 	flag.IntVar(&s.entries, "entries", 1_000_000, "how many `entries` each layout holds")
@@ -93,6 +94,7 @@ func parse() (s *settings, isChild bool) {
 	flag.StringVar(&kinds, "traces", "plain,drift,flood,scan", "`kinds` of traces")
 	flag.StringVar(&exponents, "zipf", "0.8,0.9,1.0", "`exponents` of the names' popularity")
 	flag.StringVar(&shares, "shares", "5,10,20", "cache sizes in `percent` of all bytes")
+	flag.StringVar(&chosen, "ways", "", "`layouts and evictions` whose hit rates are compared, all if none")
 	flag.DurationVar(&s.soak, "soak", 0, "how `long` the full cache is held under load")
 	flag.Usage = func() {
 		flag.VisitAll(func(f *flag.Flag) {
@@ -105,6 +107,11 @@ func parse() (s *settings, isChild bool) {
 	for _, k := range bench.Kinds {
 		if layouts == "" || contains(layouts, k.Name) {
 			s.layouts = append(s.layouts, k.Name)
+		}
+	}
+	for _, way := range ways {
+		if chosen == "" || contains(chosen, way) {
+			s.ways = append(s.ways, way)
 		}
 	}
 	s.mixes = strings.Split(mixes, ",")
@@ -167,7 +174,13 @@ func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
+// write writes a file that is whole, and prints it.
 func (s *settings) write(name, text string) error {
 	fmt.Print(text)
+	return s.save(name, text)
+}
+
+// save writes a file, of which there may be more to come.
+func (s *settings) save(name, text string) error {
 	return os.WriteFile(filepath.Join(s.out, name), []byte(text), 0o644)
 }

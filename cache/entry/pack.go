@@ -49,11 +49,18 @@ func pack(dst []byte, c *Content, now uint32) ([]byte, error) {
 	if h.plain {
 		h.plainCode = setCode(&c.Answer[0])
 	}
+	h.alone = h.plain && len(c.Answer)+len(c.Authority)+len(c.Additional) == 1
 	h.header(now)
-	if h.plain && len(c.Answer)+len(c.Authority)+len(c.Additional) == 1 && h.isOpaque(&c.Answer[0]) {
+	if h.alone && h.isOpaque(&c.Answer[0]) {
 		return h.only(dst)
 	}
-	p := packer{headPacker: h, static: true, at: wire.HeaderSize + len(c.QName) + 4}
+	return h.all(dst)
+}
+
+// all packs the RRsets of any entry. It is apart from pack for what it keeps on the stack is large.
+func (h *headPacker) all(dst []byte) ([]byte, error) {
+	c := h.c
+	p := packer{headPacker: *h, static: true, at: wire.HeaderSize + len(c.QName) + 4}
 	p.names.init(wire.BorrowName(p.dst[p.start+qnameAt:][:len(c.QName)]))
 	for s, sets := range [...][]wire.RRset{c.Answer, c.Authority, c.Additional} {
 		for i := range sets {
@@ -73,7 +80,7 @@ func (h *headPacker) isOpaque(set *wire.RRset) bool {
 // only packs an opaque plain RRset of an entry that has no other: most are such.
 func (h *headPacker) only(dst []byte) ([]byte, error) {
 	set, f := &h.c.Answer[0], codeForms[h.plainCode]
-	if !validSet(set) {
+	if !validRecords(set) { // its owner is the QNAME
 		return dst, ErrUnpackable
 	}
 	size := wire.HeaderSize + len(h.c.QName) + 4
@@ -135,6 +142,7 @@ type headPacker struct {
 	start     int // of the entry in dst
 	lifetime  uint32
 	plain     bool // the first RRset's head is in the header
+	alone     bool // and there is no other
 	plainCode byte // of its type
 }
 
@@ -217,7 +225,8 @@ func (h *headPacker) flags(code byte) (flags, ext byte) {
 	if c.Used {
 		ext |= extUsed
 	}
-	if code < firstSpecialCode && hasSpecialAddress(c) {
+	// Of addresses alone the code has said it.
+	if code < firstSpecialCode && !(h.alone && codeForms[code] != formCopied) && hasSpecialAddress(c) {
 		ext |= extSpecial
 	}
 	if ext != 0 {
@@ -332,7 +341,12 @@ func (p *packer) set(set *wire.RRset, s wire.Section, plain bool) error {
 
 // validSet says whether an RRset is one that a response in class IN can have.
 func validSet(set *wire.RRset) bool {
-	if set.Class != wire.ClassIN || set.Status > wire.Indeterminate || !set.Owner.Valid() ||
+	return set.Owner.Valid() && validRecords(set)
+}
+
+// validRecords is validSet but for the owner.
+func validRecords(set *wire.RRset) bool {
+	if set.Class != wire.ClassIN || set.Status > wire.Indeterminate ||
 		len(set.RDATA) == 0 || len(set.RDATA) > wire.MaxRRsetRecords {
 		return false
 	}

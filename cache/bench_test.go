@@ -85,8 +85,9 @@ func fillMix(t testing.TB, c *Cache, from, to uint64) {
 	}
 }
 
+// mixKey appends the i-th name to dst, and returns its key.
 func mixKey(dst []byte, i uint64) ([]byte, Key) {
-	name := mixName(dst, i)
+	all := mixName(dst, i)
 	h := (i + 1) * 0xD6E8FEB86659FD93
 	h ^= h >> 31
 	t := wire.TypeTXT
@@ -95,7 +96,7 @@ func mixKey(dst []byte, i uint64) ([]byte, Key) {
 	} else if p < 81 {
 		t = wire.TypeAAAA
 	}
-	return name, MakeKey(entry.KindAnswer, 0, name, t)
+	return all, MakeKey(entry.KindAnswer, 0, all[len(dst):], t)
 }
 
 func newMix(b testing.TB, size int64, n uint64) *Cache {

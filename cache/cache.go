@@ -108,9 +108,9 @@ func (c *Cache) PrefetchEntry(k *Key) { c.shard(k).touchEntry(k) }
 // An entry that expired less than the stale limit ago is found, too: look at its Expires. It counts
 // as a use of the entry.
 func (c *Cache) Lookup(k *Key, now uint32, buf []byte) (e entry.Entry, ok bool) {
-	f, ok := c.shard(k).read(k, buf)
+	var f found
 	stripe := &c.stripes[c.stripes.stripe()]
-	if !ok || isOver(f.entry.Expires(), now, c.stale.Load()) {
+	if !c.shard(k).read(k, buf, &f) || isOver(f.entry.Expires(), now, c.stale.Load()) {
 		stripe.misses.Add(1)
 		return nil, false
 	}

@@ -13,18 +13,19 @@ import (
 //	size  field
 //	  32  8 slots: where in the shard the entry lies, and above that more bits of the hash
 //	   8  a tag of 8 bits for each slot, 0 where it is free
-//	   4  meta: two bits of use for each slot, and the bucket's version
 //	  20  ghosts of entries that were forgotten (ghost.go)
+//	   4  meta: two bits of use for each slot, and the bucket's version
 const (
 	slots      = 8
 	bucketSize = 64
 )
 
 type bucket struct {
-	slot  [slots]uint32
-	tags  uint64
-	meta  uint32
-	ghost [usedWords + unusedWords]uint32 // for the holder of the lock
+	slot         [slots]uint32
+	tags         uint64
+	used, unused uint64 // ghosts, for the holder of the lock
+	late         uint32 // and older ones, unused
+	meta         uint32
 }
 
 const (
@@ -40,7 +41,7 @@ const (
 	loadNum, loadDen = 4, 5
 	maxSplits        = 2
 	// Where free slots are hard to find it grows with more than pressedNum/pressedDen of its slots.
-	pressedNum, pressedDen = 3, 4
+	pressedNum, pressedDen = 5, 8
 	// spareShare is what part of the index's size it may grow by at any time, without waiting for the
 	// main ring to come to its end.
 	spareShare = 32
@@ -102,11 +103,11 @@ func matches(tags uint64, t uint8) match {
 // first returns the lowest slot of m, which has one.
 func (m match) first() int { return bits.TrailingZeros64(uint64(m)) / 8 }
 
-// unused returns the free slots.
-func (b *bucket) unused() match { return matches(b.tags, 0) }
+// free returns the free slots.
+func (b *bucket) free() match { return matches(b.tags, 0) }
 
 // filled counts the slots in use.
-func (b *bucket) filled() int { return slots - bits.OnesCount64(uint64(b.unused())) }
+func (b *bucket) filled() int { return slots - bits.OnesCount64(uint64(b.free())) }
 
 // place is what the hash of a key says within its shard.
 type place struct {
@@ -225,7 +226,7 @@ func (s *shard) insert(p *place, off, use, now uint32) {
 	if b.filled() < a.filled() {
 		r.b = b
 	}
-	if free := r.b.unused(); free != 0 {
+	if free := r.b.free(); free != 0 {
 		r.i = free.first()
 	} else {
 		r = s.makeRoom(a, b, now)
@@ -324,7 +325,7 @@ func (s *shard) displace(r slotRef, to *bucket) {
 }
 
 func (s *shard) moveSlot(r slotRef, to *bucket) {
-	free := slotRef{to, to.unused().first()}
+	free := slotRef{to, to.free().first()}
 	s.fill(free, r.b.slot[r.i], r.b.tag(r.i), r.b.use(r.i))
 	s.clear(r)
 }

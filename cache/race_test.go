@@ -23,7 +23,7 @@ func TestPlantedRace(t *testing.T) {
 			copy(s.mem[100:], "careless")
 			close(done)
 		}()
-		copyOut(buf, s.mem, 96, 120, 0)
+		copyOut(buf, s.mem, 96, 120)
 		<-done
 		return
 	}

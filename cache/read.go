@@ -45,15 +45,12 @@ const (
 	disturbed // by a writer
 )
 
-// read copies the entry of k into buf.
-func (s *shard) read(k *Key, buf []byte) (f found, ok bool) {
+// read copies the entry of k into buf, and says in f where it was.
+func (s *shard) read(k *Key, buf []byte, f *found) bool {
 	p := s.placeOf(k.hash)
 	for try := range maxTries {
-		switch f, o := s.try(k, &p, buf); o {
-		case present:
-			return f, true
-		case absent:
-			return f, false
+		if o := s.try(k, &p, buf, f); o != disturbed {
+			return o == present
 		}
 		if try > maxTries/2 {
 			runtime.Gosched()
@@ -61,17 +58,21 @@ func (s *shard) read(k *Key, buf []byte) (f found, ok bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lookup(k, buf)
+	return s.lookup(k, buf, f)
 }
 
 // try makes one attempt.
-func (s *shard) try(k *Key, p *place, buf []byte) (f found, o outcome) {
-	clock, n := s.clock.Load(), s.buckets.Load()
-	a, b := s.candidates(p, n)
-	f, metaA, o := s.probe(k, p, a, buf)
+func (s *shard) try(k *Key, p *place, buf []byte, f *found) outcome {
+	clock := s.clock.Load()
+	a, b := s.candidates(p, s.buckets.Load())
+	// Both are loaded at once, so that the waits for memory overlap.
+	metaA, metaB := atomic.LoadUint32(&a.meta), atomic.LoadUint32(&b.meta)
+	if busy(metaA | metaB) {
+		return disturbed
+	}
+	o := s.probe(k, p, a, metaA, buf, f)
 	if o == absent {
-		var metaB uint32
-		f, metaB, o = s.probe(k, p, b, buf)
+		o = s.probe(k, p, b, metaB, buf, f)
 		// A slot might have been moved to a from b after the look at a.
 		if o == absent && (version(atomic.LoadUint32(&a.meta)) != version(metaA) || version(atomic.LoadUint32(&b.meta)) != version(metaB)) {
 			o = disturbed
@@ -80,15 +81,11 @@ func (s *shard) try(k *Key, p *place, buf []byte) (f found, o outcome) {
 	if s.clock.Load()-clock > maxChanges {
 		o = disturbed
 	}
-	return f, o
+	return o
 }
 
-// probe looks for k in one bucket.
-func (s *shard) probe(k *Key, p *place, b *bucket, buf []byte) (f found, meta uint32, o outcome) {
-	meta = atomic.LoadUint32(&b.meta)
-	if busy(meta) {
-		return f, meta, disturbed
-	}
+// probe looks for k in one bucket, whose meta was read before.
+func (s *shard) probe(k *Key, p *place, b *bucket, meta uint32, buf []byte, f *found) outcome {
 	for m := matches(atomic.LoadUint64(&b.tags), p.tag); m != 0; m &= m - 1 {
 		i := m.first()
 		w := atomic.LoadUint32(&b.slot[i])
@@ -98,34 +95,32 @@ func (s *shard) probe(k *Key, p *place, b *bucket, buf []byte) (f found, meta ui
 		}
 		e, whole := s.copyEntry(buf, off)
 		if atomic.LoadUint32(&b.slot[i]) != w || version(atomic.LoadUint32(&b.meta)) != version(meta) {
-			return f, meta, disturbed
+			return disturbed
 		}
 		if invariants {
 			checkSum(off, e)
 		}
 		if whole && k.finds(e) {
-			return found{e[:len(e):len(e)], b, i, meta}, meta, present
+			*f = found{e[:len(e):len(e)], b, i, meta}
+			return present
 		}
 	}
-	return f, meta, absent
+	return absent
 }
 
 // copyEntry copies the entry at off to buf. It may be called where there is none any more, and then
 // says false or returns what happened to lie there.
 func (s *shard) copyEntry(buf []byte, off uint32) (e entry.Entry, whole bool) {
-	const first = 2 * word // holds the length, wherever in a word that begins
-	start := off % word
-	copyOut(buf, s.mem, off, min(off-start+first, s.size), 0)
-	n, prefix := readPrefix(buf[start:])
-	end := off + prefix + n
+	n, prefix := peekPrefix(s.mem, off)
+	start, end := off+prefix, off+prefix+n
 	if invariants {
 		end += sumSize
 	}
 	if prefix == 0 || n > MaxEntry || end > s.size || end < off {
 		return nil, false
 	}
-	copyOut(buf, s.mem, off, end, first/word)
-	start += prefix
+	copyOut(buf, s.mem, start, end)
+	start %= word
 	return entry.Entry(buf[start : start+n]), true
 }
 

@@ -12,7 +12,7 @@ import (
 // shard is one stretch of memory with the entries of the names that hash to it:
 //
 //	0        probation               main                        size
-//	| unused | ring, a seventh       | ring …            ← index |
+//	| unused | ring, an eighth       | ring …            ← index |
 //
 // The index grows down into what the main ring has not written; together they are the budget.
 type shard struct {
@@ -46,7 +46,7 @@ const (
 	// reserved bytes at the start hold nothing, for an offset of 0 means a free slot.
 	reserved = word
 	// probationShare is what part of a shard new entries pass through.
-	probationShare = 7
+	probationShare = 8
 	// entryShare is what part of its ring an entry may take.
 	entryShare = 16
 	// firstBuckets is the size of an empty shard's index: a page of it.
@@ -224,12 +224,12 @@ func (s *shard) forget(r slotRef, why *uint64) {
 }
 
 // lookup is read for the holder of the lock.
-func (s *shard) lookup(k *Key, buf []byte) (found, bool) {
+func (s *shard) lookup(k *Key, buf []byte, f *found) bool {
 	p := s.placeOf(k.hash)
 	r, ok := s.find(k, &p)
-	if !ok {
-		return found{}, false
+	if ok {
+		e := s.entry(s.at(r))
+		*f = found{buf[:copy(buf, e)], r.b, r.i, atomic.LoadUint32(&r.b.meta)}
 	}
-	e := s.entry(s.at(r))
-	return found{buf[:copy(buf, e)], r.b, r.i, atomic.LoadUint32(&r.b.meta)}, true
+	return ok
 }

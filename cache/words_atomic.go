@@ -31,3 +31,19 @@ func move(mem []byte, to, from, n uint32) {
 		to, from, n = to+uint32(c), from+uint32(c), n-uint32(c)
 	}
 }
+
+// copyOut copies mem from off to end to dst[off%word:], by whole words: mem's length is a multiple of
+// the word.
+func copyOut(dst, mem []byte, off, end uint32) {
+	start := off &^ (word - 1)
+	for at := start; at < end; at += word {
+		binary.NativeEndian.PutUint64(dst[at-start:], atomic.LoadUint64(word64(mem, at)))
+	}
+}
+
+// peekPrefix is readPrefix of what lies at off.
+func peekPrefix(mem []byte, off uint32) (n, size uint32) {
+	var w [2 * word]byte
+	copyOut(w[:], mem, off, min(off+maxPrefix, uint32(len(mem))))
+	return readPrefix(w[off%word:])
+}

@@ -108,8 +108,17 @@ func (c *Config) lockedFolders() (f confine.Folders) {
 	for i := range c.Files {
 		f = f.Add(c.Files[i].path, c.Files[i].write)
 	}
+	// A reload may be the first that asks a zone over TLS.
+	for _, folder := range certificates {
+		if _, err := os.Stat(folder); err == nil {
+			f = f.Add(filepath.Join(folder, "all"), false)
+		}
+	}
 	return f
 }
+
+// certificates are the folders of whom systems trust, as crypto/x509 looks for them.
+var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem"}
 
 // becomeUser makes the process run as the user that is configured, who must be able to reach all files:
 // those that are read also at a reload. The error joins a problem for each that is not.

@@ -167,6 +167,10 @@ func TestLockedIn(t *testing.T) {
 	if !blocked("newer.example.") || !blocked("replaced.example.") {
 		t.Error("a new list was not read")
 	}
+	if _, err := os.Stat("/etc/ssl/certs/ca-certificates.crt"); err == nil { // the first zone that takes whom the system trusts
+		s.configure(t, "block-lists:\n  - ads\n  - newer\nforward-zones:\n  - {name: far.example, tls: true, addrs: ['192.0.2.1#dns.example']}\n")
+		mustCtl(t, control, []string{"forward-zones"}, "reload")
+	}
 	t.Run("out of reach", func(t *testing.T) { outOfReach(t, s, blocked) })
 	p.stop(t)
 	if info, err := os.Stat(s.path("state/cache")); err != nil || info.Size() == 0 {

@@ -119,7 +119,7 @@ func TestOperations(t *testing.T) {
 			out := onMachine(t, begin+install+strings.Join(blocks[2:], "")+"set +x\n"+afterwards)
 			for _, want := range []string{
 				`Active: active \(running\)`,
-				`msg="locked in" user="as started, UID \d+" capabilities=none landlock="(on|off: the kernel)[^"]*" reads="/proc /etc/bonsai" writes="\S* /run/bonsai" seccomp=on`,
+				`msg="locked in" user="as started, UID \d+" capabilities=none landlock="(on|off: the kernel)[^"]*" reads="/proc /etc/bonsai( /etc/\S+)*" writes="\S* /run/bonsai" seccomp=on`,
 				`msg=ready listen="\[0\.0\.0\.0:53 \[::\]:53\]`,
 				`(?m)^/etc/bonsai/bonsai.yaml: ok$`,
 				`msg=reloaded changed="block-lists or allow-lists"`,

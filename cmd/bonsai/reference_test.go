@@ -95,7 +95,10 @@ func TestExampleComments(t *testing.T) {
 			if err := os.WriteFile(file, []byte(n.key+": "+example+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := configure(nil, file)
+			c, err := configure(nil, file)
+			if value := findSetting(n.key).value; err == nil && len(c.Files) < 2 && (value == "FILE" || value == "PATH" || value == "LISTS") {
+				t.Errorf("%s: its file is none of %v: one who is locked in would not reach it; use Config.reads, open or writes", n.key, c.Files)
+			}
 			if refused := n.key == "dns64-prefix"; (err != nil) != refused {
 				t.Errorf("%s: %v", n.key, err)
 			}

@@ -117,7 +117,9 @@ func inUnit(v float64, unit string) string {
 	case unit == "s":
 		return fmt.Sprintf("%.3g ms", 1000*v)
 	case unit == "reqps":
-		return fmt.Sprintf("%.3g/s", v)
+		return inUnit(v, "") + "/s"
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.3g", v)
 }

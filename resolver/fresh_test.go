@@ -50,17 +50,24 @@ func (l *live) gets(name string, rcode, code int, within time.Duration, rdata ..
 			l.t.Errorf("%s: stale, and lives on for more than 30 s: %v", name, rr)
 		}
 	}
-	told := -1
-	for _, o := range m.IsEdns0().Option {
-		if e, ok := o.(*dns.EDNS0_EDE); ok && told < 0 {
-			told = int(e.InfoCode)
-		}
-	}
+	told := told(m)
 	if m.Rcode != rcode || told != code || took > within || !slices.Equal(got, rdata) {
 		l.t.Errorf("%s: %s, EDE %d, %q after %s; want %s, %d, %q within %s", name,
 			dns.RcodeToString[m.Rcode], told, got, took, dns.RcodeToString[rcode], code, rdata, within)
 	}
 	return m
+}
+
+// told is the first extended error of a response, -1 where there is none.
+func told(m *dns.Msg) int {
+	if opt := m.IsEdns0(); opt != nil {
+		for _, o := range opt.Option {
+			if e, ok := o.(*dns.EDNS0_EDE); ok {
+				return int(e.InfoCode)
+			}
+		}
+	}
+	return none
 }
 
 const (

@@ -93,6 +93,7 @@ type live struct {
 	network *replay.Internet
 	replay.Answerer
 	counted int
+	stale   atomic.Uint64 // responses so marked that ask has seen
 }
 
 // run runs f with a resolver in a world, in a bubble of its own.
@@ -110,7 +111,11 @@ func (w *world) run(t *testing.T, f func(*live)) {
 			t.Fatal(err)
 		}
 		defer a.Close()
-		f(&live{t: t, network: network, Answerer: a})
+		l := &live{t: t, network: network, Answerer: a}
+		f(l)
+		if got, want := a.(*answerer).Stats().Stale, l.stale.Load(); got != want {
+			t.Errorf("%d stale responses counted, want %d", got, want)
+		}
 	})
 }
 
@@ -128,6 +133,9 @@ func (l *live) ask(name string, qtype uint16) (*dns.Msg, time.Duration) {
 	m := new(dns.Msg)
 	if err := m.Unpack(response); err != nil {
 		l.t.Errorf("%s: %v in %x", name, err, response)
+	}
+	if code := told(m); code == stale || code == staleNX {
+		l.stale.Add(1)
 	}
 	return m, time.Since(begin)
 }

@@ -70,7 +70,6 @@ func (r *Resolver) answerMiss(ctx context.Context, x *serve.Exchange, c *client,
 	case err == nil && q.Has(wire.FlagCD) && res.raw != nil:
 		r.respond(x, q, res.raw, now, lookupMiss, &c.writer)
 	case stale != nil && (err != nil || mayBeStale(res.failure.code)):
-		r.stats.stale.Add(1)
 		r.respond(x, q, stale, now, lookupStale, &c.writer)
 	case err == nil:
 		r.logFailure(q, res.failure)
@@ -103,7 +102,6 @@ func (r *Resolver) answerCached(x *serve.Exchange, c *client, key *cache.Key, no
 	case e != nil, r.hasAlias(key, now, *found):
 		var failing bool
 		if stale, failing = r.staleAnswer(key, now); failing {
-			r.stats.stale.Add(1)
 			r.respond(x, q, stale, now, lookupStale, &c.writer)
 			return nil, gone, true
 		}

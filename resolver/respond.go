@@ -71,6 +71,9 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 	if e.Status() == wire.Secure && q.WantsAD() && how != lookupStale {
 		flags |= wire.FlagAD
 	}
+	if how == lookupStale {
+		w.stats.stale.add(1)
+	}
 	rcode := clientRCODE(e, q)
 	w.stats.responses[rcode&0xF].add(1)
 	x.Response = b.Finish(q, flags, rcode, uint16(r.config.UDPSize), options)

@@ -39,6 +39,7 @@ type workerStats struct {
 	responses [16]counter // by RCODE, the low four bits
 	lookups   [lookupResults]counter
 	dropped   counter
+	stale     counter                                             // responses from what had expired
 	decisions [len(policy.Rules) + 1][len(policy.Actions)]counter // by rule, the last for all others
 	views     [maxViews]counter                                   // queries, by view
 	_         [64]byte
@@ -65,7 +66,7 @@ type stats struct {
 	miss      workerStats // shared by all misses
 	viewNames []string    // by number; "" is of those that have no view
 
-	dnames, denials, panics, shed, stale, refreshes, refreshesDropped atomic.Uint64
+	dnames, denials, panics, shed, refreshes, refreshesDropped atomic.Uint64
 
 	clockBehind, clockAhead atomic.Uint64
 	clockTold               atomic.Uint32 // second of the last warning about the clock
@@ -113,7 +114,7 @@ type Stats struct {
 	InFlight      int               // resolutions
 	Panics        uint64
 	Shed          uint64
-	Stale         uint64
+	Stale         uint64 // responses from what had expired
 	Refreshes     uint64
 	RefreshesLost uint64
 	Failures      map[wire.EDECode]uint64
@@ -133,7 +134,7 @@ func (r *Resolver) Stats() Stats {
 	out := Stats{
 		Queries: map[string]uint64{}, QueryTypes: map[string]uint64{}, Responses: map[string]uint64{},
 		Lookups: map[string]uint64{}, Failures: map[wire.EDECode]uint64{}, Views: map[string]uint64{},
-		InFlight: r.inFlight(), Panics: r.stats.panics.Load(), Shed: r.stats.shed.Load(), Stale: r.stats.stale.Load(),
+		InFlight: r.inFlight(), Panics: r.stats.panics.Load(), Shed: r.stats.shed.Load(),
 		Refreshes: r.stats.refreshes.Load(), RefreshesLost: r.stats.refreshesDropped.Load(),
 		ClockBehind: r.stats.clockBehind.Load(), ClockAhead: r.stats.clockAhead.Load(),
 	}
@@ -213,4 +214,5 @@ func (out *Stats) addWorker(w *workerStats) {
 		out.Lookups[lookupNames[i]] += w.lookups[i].n.Load()
 	}
 	out.Dropped += w.dropped.n.Load()
+	out.Stale += w.stale.n.Load()
 }

@@ -168,7 +168,7 @@ func (d *daemon) confine(c *Config) error {
 	d.log.Log(context.Background(), level, "locked in", "user", who, "capabilities", o.Capabilities, "landlock", o.Landlock,
 		"reads", strings.Join(folders.Paths(false), " "), "writes", strings.Join(folders.Paths(true), " "), "seccomp", o.Seccomp)
 	if o.Locked {
-		d.folders = folders
+		d.folders = append(confine.Folders{}, folders...) // not nil, though there be none
 	}
 	return nil
 }

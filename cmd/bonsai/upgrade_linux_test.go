@@ -94,10 +94,11 @@ func activate(t *testing.T, network string, times int, config string) *activated
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // shell and bonsai end along with it
 	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = a.cmd.Process.Kill(); _ = a.cmd.Wait() })
+	t.Cleanup(func() { _ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL); _ = a.cmd.Wait() })
 	go func() {
 		defer close(a.lines)
 		for s := bufio.NewScanner(pipe); s.Scan(); {

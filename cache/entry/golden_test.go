@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -41,6 +42,48 @@ func TestGolden(t *testing.T) {
 				t.Errorf("the layout changed; -rewrite renews the file\ngot:\n%swant:\n%s", got, want)
 			}
 		})
+	}
+}
+
+// frozenFile says what the golden files' entries were when they were frozen: a line for each, with the
+// version of the layout, the file and the SHA-256 of the entry.
+const frozenFile = "testdata/frozen"
+
+// TestFrozen: the bytes of an entry change with LayoutVersion and not without. -rewrite adds lines for
+// new files and a new version, and never changes one.
+func TestFrozen(t *testing.T) {
+	text, err := os.ReadFile(frozenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen := map[string]string{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		at := strings.LastIndexByte(line, ' ')
+		frozen[line[:at]] = line[at+1:]
+	}
+	files, _ := filepath.Glob("testdata/*.txt")
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(string(content), "--\n")
+		c, now := parseContent(t, head)
+		key := fmt.Sprintf("%d %s", LayoutVersion, filepath.Base(file))
+		got := fmt.Sprintf("%x", sha256.Sum256(mustPack(t, c, now)))
+		switch want, ok := frozen[key]; {
+		case !ok && *rewrite:
+			text = fmt.Appendf(text, "%s %s\n", key, got)
+		case !ok:
+			t.Errorf("%s is not frozen; -rewrite adds it", key)
+		case got != want:
+			t.Errorf("the layout of %s is not that of version %d: raise LayoutVersion, then renew with -rewrite", file, LayoutVersion)
+		}
+	}
+	if *rewrite {
+		if err := os.WriteFile(frozenFile, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

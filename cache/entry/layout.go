@@ -62,6 +62,10 @@
 //   - "The canonical name just before" comes behind a CNAME of one record, "as before" behind an
 //     owner; neither refers across an RRset that is written for DO only.
 //   - No shorter form would do: an entry is what Pack makes of what Unpack gives.
+//
+// The layout is frozen: what Pack makes of a content is the same in every version of the program with
+// the same LayoutVersion. testdata holds examples with each byte annotated, and which of them belong to
+// which version.
 package entry
 
 import (
@@ -69,6 +73,10 @@ import (
 
 	"bonsai/wire"
 )
+
+// LayoutVersion is that of the layout. Who changes what Pack makes raises it, so that entries in files
+// of another version are not taken for entries.
+const LayoutVersion = 1
 
 // Places in the fixed part of the header.
 const (

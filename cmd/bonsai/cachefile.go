@@ -33,7 +33,7 @@ import (
 // Header and blocks stand behind their length and their CRC-32C, all numbers are little-endian.
 const (
 	cacheMagic   = "bonsai cache\n"
-	cacheVersion = 2
+	cacheVersion = 2<<16 | entry.LayoutVersion // of the file's own form, and of the entries in it
 	maxHeader    = 1 << 20
 )
 

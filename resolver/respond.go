@@ -21,6 +21,8 @@ type writer struct {
 	buf     []byte // encoded EDNS options
 	stats   *workerStats
 	view    *view // the client's
+
+	authority bool // what is written is said with authority
 }
 
 func newWriter(s *workerStats) writer { return writer{buf: make([]byte, 0, maxOptions), stats: s} }
@@ -67,6 +69,9 @@ func (r *Resolver) respond(x *serve.Exchange, q *wire.Query, e entry.Entry, now 
 	}
 	e.AppendTo(b, now, &w.options)
 	flags := wire.FlagRA
+	if w.authority {
+		flags |= wire.FlagAA
+	}
 	// RFC 6840 §5.8, RFC 4035 §3.2.3: AD where all is secure and the client understands it.
 	if e.Status() == wire.Secure && q.WantsAD() && how != lookupStale {
 		flags |= wire.FlagAD
@@ -222,7 +227,9 @@ func (r *Resolver) decide(x *serve.Exchange, q *wire.Query, o *policy.Outcome, n
 		w.stats.dropped.add(1)
 		return serve.Dropped
 	case policy.Answer:
+		w.authority = o.Entry.AA() // a rule's own; what is cached is said by others
 		r.respond(x, q, o.Entry, now, lookupMiss, w)
+		w.authority = false
 	case policy.Truncate:
 		r.respondTruncated(x, q, w)
 	case policy.Text:

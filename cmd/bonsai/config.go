@@ -49,6 +49,7 @@ type Config struct {
 	Negative []timedNTA  // and those that end; while the daemon runs Insecure has them, too
 
 	SpecialUse       bool
+	AS112            bool
 	MinimalResponses bool
 	Zones            []zonecut.Configured
 	TLSCA            []byte         // PEM: who vouches for servers asked over TLS; nil: whom the system trusts

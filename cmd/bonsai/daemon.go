@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -200,7 +202,7 @@ func threads(c *Config) int {
 // policyConfig is what the rules want to know.
 func (d *daemon) policyConfig(c *Config) policy.Config {
 	return policy.Config{
-		Allow: c.Allow, Refuse: c.Refuse, AllowSnoop: c.AllowSnoop, SpecialUse: c.SpecialUse,
+		Allow: c.Allow, Refuse: c.Refuse, AllowSnoop: c.AllowSnoop, SpecialUse: c.SpecialUse, AS112: c.AS112, Zones: slices.Collect(maps.Keys(configuredZones(c))),
 		Version: "bonsai " + versionNumber(), ServerID: c.Identity, LocalData: c.LocalData,
 		PrivateAddress: c.PrivateAddress, PrivateDomain: c.PrivateDomain,
 		AllowLists: c.AllowLists, BlockLists: c.BlockLists,

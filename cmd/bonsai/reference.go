@@ -91,6 +91,7 @@ var reference = []struct {
 		{key: "views", value: "[]", example: "\n  - name: guests\n    clients: [192.0.2.128/25]\n    forward-zones: []\n    block-lists: [ads.txt]",
 			why: "The most specific prefix that holds a client decides; what a view does not say is as for all others. With zones of its own it shares nothing that is cached."},
 		{key: "special-use", value: "true", why: "Queries for private reverse zones and the like are nobody's business outside (RFC 6303, RFC 6761)."},
+		{key: "as112", value: "false", why: "For a node that the Internet's queries for private addresses are to end at: it announces AS112's addresses and allows everybody. Zones of forward-zones and stub-zones come first."},
 		{key: "private-address", value: "[]", example: "[10.0.0.0/8, 192.168.0.0/16]", why: "A page from outside could else reach inside through the client's own browser (rebinding)."},
 		{key: "private-domain", value: "[]", why: "One's own domains, which have such addresses with good reason."},
 		{key: "minimal-responses", value: "true", why: "Smaller responses, and less for an attacker to work with."},

@@ -50,7 +50,7 @@ var effects = map[string]effect{
 	"LogLevel": {"log-level", atOnce, nil}, "CacheFile": {"cache-file", atOnce, nil}, "StaleLimit": {"stale-limit", atOnce, keepStale},
 
 	"Allow": {"allow", inPolicy, nil}, "Refuse": {"refuse", inPolicy, nil}, "AllowSnoop": {"allow-snoop", inPolicy, nil},
-	"SpecialUse": {"special-use", inPolicy, nil}, "LocalData": {"local-data or hosts-files", inPolicy, nil},
+	"SpecialUse": {"special-use", inPolicy, nil}, "AS112": {"as112", inPolicy, nil}, "LocalData": {"local-data or hosts-files", inPolicy, nil},
 	"PrivateAddress": {"private-address", inPolicy, nil}, "PrivateDomain": {"private-domain", inPolicy, nil},
 	"ListSums": {"block-lists or allow-lists", inPolicy, nil}, "ViewSums": {"views (lists)", inPolicy, nil}, "RateLimit": {"rate-limit", inPolicy, nil},
 

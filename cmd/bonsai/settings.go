@@ -58,6 +58,8 @@ var settings = []setting{
 		help: "who gets REFUSED though allow has them"},
 	{key: "special-use", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.SpecialUse }),
 		help: "answer for the zones of RFC 6303 and RFC 6761 here; default true"},
+	{key: "as112", value: "BOOL", set: one(boolean, func(c *Config) *bool { return &c.AS112 }),
+		help: "be a node of AS112 (RFC 7534, RFC 7535): authoritative for private reverse zones and empty.as112.arpa, named by identity; default false"},
 	{key: "sha1", value: "insecure|validate",
 		set:  choose(map[string]bool{"validate": true, "insecure": false}, func(c *Config) *bool { return &c.SHA1 }),
 		help: "what signatures and digests by SHA-1 count for (RFC 9905); default insecure"},

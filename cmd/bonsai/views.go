@@ -36,7 +36,7 @@ type viewSum struct {
 // Those that share one go together: where a view has one of them, it has nothing of the other from the file.
 var viewFields = map[string]string{
 	"allow": "Allow", "refuse": "Refuse", "allow-snoop": "AllowSnoop",
-	"local-data": "LocalData", "hosts-files": "LocalData", "special-use": "SpecialUse",
+	"local-data": "LocalData", "hosts-files": "LocalData", "special-use": "SpecialUse", "as112": "AS112",
 	"block-lists": "BlockLists", "allow-lists": "AllowLists",
 	"private-address": "PrivateAddress", "private-domain": "PrivateDomain",
 	"forward-zones": "Zones", "stub-zones": "Zones",

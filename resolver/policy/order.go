@@ -5,7 +5,7 @@ type Order []Rule
 
 // Rules are the names that rules have in an Outcome. Counters go by them.
 var Rules = [...]string{
-	"access", "rate-limit", "chaos", "class", "type", "local-data", "block", "special-use", "snoop", "rebinding",
+	"access", "rate-limit", "chaos", "class", "type", "local-data", "block", "as112", "special-use", "snoop", "rebinding",
 }
 
 // RuleIndex returns where a rule's name stands in Rules, and for another name their number.
@@ -33,8 +33,11 @@ func NewOrder(c *Config) Order {
 	if len(c.BlockLists) > 0 {
 		order = append(order, &block{allow: c.AllowLists, lists: c.BlockLists})
 	}
+	if c.AS112 {
+		order = append(order, newConfigured(newAS112(c.ServerID), c.Zones)) // with authority, and not by special-use
+	}
 	if c.SpecialUse {
-		order = append(order, newSpecialUse())
+		order = append(order, newConfigured(newSpecialUse(), c.Zones))
 	}
 	return append(order, newSnoop(c.AllowSnoop)) // RD=0
 }

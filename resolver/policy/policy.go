@@ -69,6 +69,8 @@ type Config struct {
 	Version        string         // what version.bind and version.server say; "" refuses them
 	ServerID       string         // what id.server and hostname.bind say; "" refuses them
 	SpecialUse     bool           // answer for special-use names and private reverse zones
+	AS112          bool           // answer as a node of AS112 does, with ServerID for its name
+	Zones          []wire.Name    // configured zones: what they say goes before AS112 and SpecialUse
 	LocalData      LocalData      // answered for these names; kept, not changed after NewOrder
 	PrivateAddress []netip.Prefix // taken out of answers
 	PrivateDomain  []wire.Name    // but not of these names and those below them

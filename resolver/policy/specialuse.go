@@ -106,6 +106,12 @@ func (s *specialUse) find(name wire.Name) (wire.Name, useKind, bool) {
 	return "", 0, false
 }
 
+// zoneOf implements builtIn.
+func (s *specialUse) zoneOf(name wire.Name) (wire.Name, bool) {
+	zone, _, ok := s.find(name)
+	return zone, ok
+}
+
 // negativeTTL of local zones, in seconds: RFC 6303 §3 has 10800 in its example zone.
 const negativeTTL = 10800
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -26,9 +27,30 @@ const notShown = `## What the numbers do not show
 - The soak holds the cache without the daemon around it.
 `
 
+// report is what was measured so far.
+type report struct {
+	tables strings.Builder
+	lists  []string // of what is to be reached, one a mix
+	others []target // of the arena alone
+}
+
+// text returns the report, which says so where more is to come.
+func (r *report) text(whole bool) string {
+	lists := r.lists
+	if len(r.others) > 0 {
+		lists = append(lists[:len(lists):len(lists)], "### The arena alone\n\n"+tableOfTargets(r.others))
+	}
+	begin := header("Layouts of a cached response")
+	if !whole {
+		begin += "**Not whole: the run was not over.**\n\n"
+	}
+	return begin + "## Against what is to be reached\n\n" + strings.Join(lists, "") + r.tables.String() + notShown
+}
+
+// reportLayouts measures section by section, and saves after each, so that a run that is interrupted
+// leaves what it has measured.
 func reportLayouts(s *settings) error {
-	var tables strings.Builder
-	var lists []string
+	var r report
 	var plain *mixResult
 	if s.sections["layouts"] {
 		for _, mix := range s.mixes {
@@ -39,32 +61,32 @@ func reportLayouts(s *settings) error {
 			if mix == "plain" {
 				plain = m
 			}
-			tables.WriteString(m.table(s))
-			lists = append(lists, fmt.Sprintf("### %s mix\n\n%s", mix, tableOfTargets(m.targets())))
-			if err := m.plots(s); err != nil {
+			r.tables.WriteString(m.table(s))
+			r.lists = append(r.lists, fmt.Sprintf("### %s mix\n\n%s", mix, tableOfTargets(m.targets())))
+			if err := errors.Join(m.plots(s), s.save("report.md", r.text(false))); err != nil {
 				return err
 			}
 		}
 	}
-	var others []target
-	if s.sections["budget"] {
-		text, targets, err := reportBudget(s, plain)
+	for _, section := range []struct {
+		name    string
+		measure func() (string, []target, error)
+	}{
+		{"budget", func() (string, []target, error) { return reportBudget(s, plain) }},
+		{"gc", func() (string, []target, error) { return reportCollector(s) }},
+	} {
+		if !s.sections[section.name] {
+			continue
+		}
+		text, targets, err := section.measure()
 		if err != nil {
 			return err
 		}
-		tables.WriteString(text)
-		others = append(others, targets...)
-	}
-	if s.sections["gc"] {
-		text, targets, err := reportCollector(s)
-		if err != nil {
+		r.tables.WriteString(text)
+		r.others = append(r.others, targets...)
+		if err := s.save("report.md", r.text(false)); err != nil {
 			return err
 		}
-		tables.WriteString(text)
-		others = append(others, targets...)
 	}
-	if len(others) > 0 {
-		lists = append(lists, "### The arena alone\n\n"+tableOfTargets(others))
-	}
-	return s.write("report.md", header("Layouts of a cached response")+"## Against what is to be reached\n\n"+strings.Join(lists, "")+tables.String()+notShown)
+	return s.write("report.md", r.text(true))
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -310,5 +311,28 @@ func TestHitAllocs(t *testing.T) {
 		c.Store(&k, e, 1000, 0)
 	}); n != 0 {
 		t.Errorf("a store allocates %v times", n)
+	}
+}
+
+// TestHitsWriteNothingShared: once the uses of an entry are counted to the full, hits leave all memory of
+// the shards as it is, but for the counters that each thread has its own of.
+func TestHitsWriteNothingShared(t *testing.T) {
+	c, q := newCache(t, MinSize, 0), answerOf("www.example.")
+	keep(t, c, q, 0)
+	for range maxUse {
+		has(c, q, 1000)
+	}
+	s := &c.shards[0]
+	mem, clock, buckets := bytes.Clone(s.mem), s.clock.Load(), s.buckets.Load()
+	k, buf := q.key(), c.NewBuf()
+	for range 1000 {
+		c.Prefetch(&k)
+		c.PrefetchEntry(&k)
+		if _, ok := c.Lookup(&k, 1000, buf); !ok {
+			t.Fatal("not found")
+		}
+	}
+	if !bytes.Equal(mem, s.mem) || clock != s.clock.Load() || buckets != s.buckets.Load() {
+		t.Error("hits wrote to what readers share")
 	}
 }

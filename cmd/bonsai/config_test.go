@@ -244,6 +244,7 @@ func TestWrongFiles(t *testing.T) {
 		{"missing file", "\ntrust-anchor: /no/such/file\n", []string{"trust-anchor", "/no/such/file", "no such file"}, 2},
 		{"DNS64", "dns64-prefix: 64:ff9b::/96\n", []string{"dns64-prefix", "not supported", "remove"}, 1},
 		{"no family", "ipv4: false\nipv6: false\n", []string{"ipv6", "leave one"}, 0},
+		{"TTL above a week", "cache-max-ttl: 604801\n", []string{"cache-max-ttl", "604800"}, 0},
 		{"TTLs crossed", "cache-min-ttl: 60\ncache-max-ttl: 30\n", []string{"cache-min-ttl", "30"}, 0},
 		{"zones no list", "forward-zones: 192.0.2.1\n", []string{"forward-zones", "addrs"}, 1},
 		{"zone without name", "forward-zones:\n  - addrs: [192.0.2.1]\n", []string{"without a name"}, 2},

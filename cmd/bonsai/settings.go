@@ -105,8 +105,9 @@ var settings = []setting{
 		help: "leave out of answers what was not asked for; default true"},
 	{key: "cache-min-ttl", value: "SECONDS", set: one(between[uint32](0, 86400), func(c *Config) *uint32 { return &c.MinTTL }),
 		help: "keep answers at least so long; default 0"},
-	{key: "cache-max-ttl", value: "SECONDS", set: one(between[uint32](1, 1<<31-1), func(c *Config) *uint32 { return &c.MaxTTL }),
-		help: "keep answers at most so long; default 86400"},
+	// RFC 8767 §4: a week is as much as anything is worth.
+	{key: "cache-max-ttl", value: "SECONDS", set: one(between[uint32](1, 7*86400), func(c *Config) *uint32 { return &c.MaxTTL }),
+		help: "keep answers at most so long, a week at the most; default 86400"},
 	{key: "identity", value: "TEXT", set: one(text, func(c *Config) *string { return &c.Identity }),
 		help: "what id.server and NSID (RFC 5001) tell; default nothing"},
 	{key: "max-inflight", value: "N", set: one(between[int](1, 1<<20), func(c *Config) *int { return &c.MaxInflight }),

@@ -64,6 +64,7 @@ type Config struct {
 
 	CacheFile string // "": a restart begins cold
 	Control   string // path of the control socket; "": none
+	QueryLog  queryLogSettings
 
 	User     string        // whom to become once the sockets are bound; "": stay who it is
 	Account  *confine.User // who that is; nil where User is "", and in a process that became it
@@ -132,6 +133,7 @@ func defaults() *Config {
 		StalePatience:    1800,
 		Prefetch:         true,
 		Lockdown:         true,
+		QueryLog:         queryLogSettings{Fields: []string{"client", "transport", "name", "type", "rcode", "path", "took"}},
 	}
 }
 

@@ -49,6 +49,7 @@ type daemon struct {
 	resolver    *resolver.Switch
 	reloader    reloader
 	server      *serve.Server
+	queries     *queryLog    // between server and resolver
 	metrics     net.Listener // nil where off
 	web         *http.Server
 	controls    net.Listener // nil where off
@@ -100,6 +101,7 @@ func bindDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*dae
 		}
 	}
 	d.resolver = resolver.NewSwitch(nil)
+	d.queries = newQueryLog(d.resolver, log)
 	packets, listeners, err := inherited()
 	if err != nil {
 		d.close()
@@ -109,7 +111,7 @@ func bindDaemon(c *Config, transport exchange.Transport, log *slog.Logger) (*dae
 		PacketConns: packets, Listeners: listeners,
 		Listen: c.Listen, Workers: threads(c), MaxInflight: c.MaxInflight, UDPSize: int(c.EDNSSize),
 		MaxTCP: c.MaxTCP, MaxTCPPerClient: c.MaxTCPPerClient,
-	}, d.resolver)
+	}, d.queries)
 	if err != nil {
 		d.close()
 		return nil, err
@@ -126,6 +128,12 @@ func (d *daemon) assemble(c *Config) (err error) {
 		d.close()
 		return err
 	}
+	sink, err := openQuerySink(c.QueryLog)
+	if err != nil {
+		d.close()
+		return fmt.Errorf("query-log: %w", err)
+	}
+	d.queries.use(sink)
 	d.startWarm(c)
 	first, err := resolver.New(d.resolverConfig(c))
 	if err != nil {
@@ -325,6 +333,9 @@ func (d *daemon) close() {
 	}
 	if d.server != nil {
 		_ = d.server.Shutdown(context.Background()) // one that never served, or has been stopped
+	}
+	if d.queries != nil {
+		d.queries.close()
 	}
 	if d.resolver != nil && d.resolver.Current() != nil {
 		d.reloader.closeRetired()

@@ -17,6 +17,7 @@
 //	daemon.go    resolver, front end and metrics put together, started and stopped
 //	reload.go    a changed configuration, without a query or the cache lost
 //	control.go   the control socket, commands.go and explain.go what it offers; ctl.go its client
+//	querylog.go  a line for each query
 //	cachefile.go the cache on disk, for a restart
 //	supervise.go sockets handed over, readiness and signs of life for systemd; dist/ has its files
 //	records.go   records in presentation format

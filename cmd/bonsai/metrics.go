@@ -28,6 +28,7 @@ type snapshot struct {
 	lists    []listInfo
 
 	reloads, reloadsFailed uint64
+	logged, unlogged       uint64 // lines of the query log
 }
 
 // emit gives one value of a metric, with the values of its labels.
@@ -86,6 +87,11 @@ var metrics = slices.Concat([]metric{
 		plain(func(s *snapshot) uint64 { return s.resolver.Dropped })},
 	{"bonsai_queries_shed_total", "Client queries turned away because too many were being resolved.", counterKind, nil,
 		plain(func(s *snapshot) uint64 { return s.resolver.Shed })},
+	{"bonsai_query_log_lines_total", "Lines of the query log, written or lost because it could not follow.", counterKind,
+		[]string{"result"}, func(s *snapshot, emit emit) {
+			emit(float64(s.logged), "written")
+			emit(float64(s.unlogged), "lost")
+		}},
 	{"bonsai_rate_limited_total", "Client queries over the rate limit: dropped, slipped to TCP, or only counted.", counterKind,
 		[]string{"action"}, func(s *snapshot, emit emit) {
 			emit(float64(s.rates.Dropped.Load()), "dropped")
@@ -275,7 +281,8 @@ func (d *daemon) snapshot() *snapshot {
 		parts:    d.resolver.Current().Parts(),
 		rates:    d.reloader.rates,
 		lists:    *d.lists.Load(),
-		reloads:  d.reloader.applied.Load(), reloadsFailed: d.reloader.refused.Load(),
+		logged:   d.queries.written.Load(), unlogged: d.queries.dropped.Load(),
+		reloads: d.reloader.applied.Load(), reloadsFailed: d.reloader.refused.Load(),
 	}
 }
 

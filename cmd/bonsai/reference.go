@@ -100,6 +100,10 @@ var reference = []struct {
 	}},
 	{"Operation", []note{
 		{key: "log-level", value: "info", why: "debug names every failed resolution and its reason."},
+		{key: "query-log", example: "queries.json", why: "Off: what clients ask is theirs. Logging never holds up an answer: lines that the disk can't take in time are lost, and counted in bonsai_query_log_lines_total."},
+		{key: "query-log-format", value: "json", why: "One object a line, for programs; text has the same as key=value."},
+		{key: "query-log-clients", value: "truncated", why: "An IPv4 /24 or IPv6 /48 tells networks apart and not people; keyed tells clients apart until the next start, and not who they are."},
+		{key: "query-log-fields", value: "[client, transport, name, type, rcode, path, took]", why: "Less is smaller and tells less. There are port, flags, answers and size, too; path is hit, miss, shed or dropped, and took is for misses."},
 		{key: "control", example: "/run/bonsai/control", why: "Only the user that bonsai runs as, and root, may connect (mode 0600). It can do all that a restart can, and tell what is cached."},
 		{key: "user", example: "65532:65532", why: "Port 53 is bound by root, and answers need no such rights. Files must be within reach of the user, which is checked at start and by bonsai check."},
 		{key: "lockdown", value: "auto", why: "Whoever finds a fault in bonsai is to find nothing else of the machine behind it. What is in force stands in the log at start. A file in a folder that was not named at start needs a restart."},

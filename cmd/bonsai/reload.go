@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"runtime"
@@ -47,7 +48,7 @@ var effects = map[string]effect{
 
 	"User": {"user", atRestart, nil}, "Lockdown": {"lockdown", atRestart, nil},
 
-	"LogLevel": {"log-level", atOnce, nil}, "CacheFile": {"cache-file", atOnce, nil}, "StaleLimit": {"stale-limit", atOnce, keepStale},
+	"LogLevel": {"log-level", atOnce, nil}, "CacheFile": {"cache-file", atOnce, nil}, "QueryLog": {"query-log", atOnce, nil}, "StaleLimit": {"stale-limit", atOnce, keepStale},
 
 	"Allow": {"allow", inPolicy, nil}, "Refuse": {"refuse", inPolicy, nil}, "AllowSnoop": {"allow-snoop", inPolicy, nil},
 	"SpecialUse": {"special-use", inPolicy, nil}, "AS112": {"as112", inPolicy, nil}, "LocalData": {"local-data or hosts-files", inPolicy, nil},
@@ -302,9 +303,15 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 			flushes = append(flushes, e.flush)
 		}
 	}
+	// Opened anew whatever has changed, for the file may have been moved away.
+	sink, err := openQuerySink(c.QueryLog)
+	if err != nil {
+		return nil, nil, fmt.Errorf("query-log: %w", err)
+	}
 	switch rc := d.resolverConfig(c); reach {
 	case inResolver:
 		if err := d.succeed(rc); err != nil {
+			sink.close()
 			return nil, nil, err
 		}
 	case inPolicy:
@@ -317,6 +324,7 @@ func (d *daemon) apply(c *Config) (changed, waiting []string, err error) {
 	if slices.Contains(changed, "log-level") {
 		d.level.Set(c.LogLevel)
 	}
+	d.queries.use(sink)
 	l.config = c
 	d.followNTAs(c)
 	d.lists.Store(&c.Lists)

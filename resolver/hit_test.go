@@ -1,9 +1,12 @@
 package resolver
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -352,6 +355,44 @@ func BenchmarkHit(b *testing.B) {
 		}
 		w.Hit(batch, results)
 	}
+}
+
+// Rules that were replaced are held by nothing that remains of the queries they judged: their lists may
+// be large.
+func TestHitKeepsNoRules(t *testing.T) {
+	gone := make(chan struct{})
+	list := func(name string) []policy.List {
+		b := policy.NewNameSetBuilder()
+		b.Add(wire.MustName(name))
+		return []policy.List{{Names: b.Build(), Label: name}}
+	}
+	var r *Resolver
+	var w serve.Worker
+	var batch []serve.Exchange
+	func() {
+		old := list("old.example")
+		runtime.AddCleanup(old[0].Names, func(gone chan struct{}) { close(gone) }, gone)
+		r = newTestResolver(t, func(c *Config) { c.Policy.BlockLists = old })
+		w = r.NewWorker()
+		var results []serve.Result
+		batch, results = hitBatch(t, r, 64)
+		w.Hit(batch, results)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		r.Miss(ctx, &batch[0])
+	}()
+	r.SetPolicy(&Config{Policy: policy.Config{BlockLists: list("new.example")}})
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-gone:
+			runtime.KeepAlive(w)
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the old rules are held still")
+	runtime.KeepAlive(w)
 }
 
 // BenchmarkHitRandom is BenchmarkHit over a million names in random order, of which the CPU's cache

@@ -22,11 +22,17 @@ type client struct {
 
 var clients = sync.Pool{New: func() any { return &client{writer: newWriter(nil)} }}
 
+// release puts a client back. What it points at may be replaced before it is taken again, and is not kept.
+func (c *client) release() {
+	c.view = nil
+	clients.Put(c)
+}
+
 // Miss implements serve.Handler: it resolves, and answers within the client's patience.
 func (r *Resolver) Miss(ctx context.Context, x *serve.Exchange) {
 	c := clients.Get().(*client)
 	c.stats = &r.stats.miss
-	defer clients.Put(c)
+	defer c.release()
 	defer r.recovered(x, c)
 	now := r.now()
 	if c.query.Parse(x.Query) != wire.QueryOK {
@@ -175,7 +181,7 @@ func (r *Resolver) resolveWithin(ctx context.Context, q *wire.Query, patience ti
 func (r *Resolver) Shed(x *serve.Exchange) {
 	c := clients.Get().(*client)
 	c.stats = &r.stats.miss
-	defer clients.Put(c)
+	defer c.release()
 	q := &c.query
 	if q.Parse(x.Query) != wire.QueryOK {
 		return

@@ -54,7 +54,9 @@ func (w *worker) Hit(batch []serve.Exchange, results []serve.Result) {
 			s.decided = w.lookup(s, &batch[i], now)
 		}
 		results[i] = s.decided
+		s.view = nil // it may be replaced, with large lists, before the place is used again
 	}
+	w.view = nil
 }
 
 // prepare parses a query and lets the policies decide; what they pass gets its key.

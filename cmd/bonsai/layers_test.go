@@ -107,7 +107,7 @@ type listed struct {
 
 func packages(t *testing.T) (list []listed) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	out, err := exec.Command("go", "list", "-pgo=off", "-json=ImportPath,Imports", module+"...").Output()
 	if err != nil {
 		t.Skipf("go list: %v", err)
 	}

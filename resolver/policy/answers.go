@@ -98,13 +98,14 @@ func (r *rebinding) Concerns(e entry.Entry) bool {
 }
 
 func (r *rebinding) Examine(c *entry.Content, _ uint32) Outcome {
-	changed := false
+	changed, emptied := false, false
 	for _, sets := range []*[]wire.RRset{&c.Answer, &c.Additional} {
 		kept := (*sets)[:0]
 		for _, s := range *sets {
 			if !r.isAllowed(s.Owner) && r.strip(&s) {
 				changed = true
 				if len(s.RDATA) == 0 {
+					emptied = emptied || s.Type == c.QType && s.Type != wire.TypeHTTPS && s.Type != wire.TypeSVCB
 					continue
 				}
 			}
@@ -114,6 +115,11 @@ func (r *rebinding) Examine(c *entry.Content, _ uint32) Outcome {
 	}
 	if !changed {
 		return Outcome{}
+	}
+	if emptied {
+		// An answer of private addresses alone is a failure, as BIND and Unbound have it: the name has data, and
+		// who gets none may not take that for a denial.
+		return Outcome{Action: Fail, RCODE: wire.RCODEServFail, EDE: wire.EDEFiltered, Text: "private address", Rule: "rebinding"}
 	}
 	c.Status = wire.Insecure // what was signed is not what is left
 	c.EDE = append(c.EDE[:0:0], wire.EDE{Code: wire.EDEFiltered, Text: "private address"})

@@ -55,7 +55,14 @@ func TestRebinding(t *testing.T) {
 			if len(content.Answer) > 0 {
 				left = len(content.Answer[0].RDATA)
 			}
-			if left != c.left || (o.Action == Changed) != (c.left != len(c.rdata)) {
+			want := Pass
+			switch {
+			case c.left == 0:
+				want = Fail
+			case c.left != len(c.rdata):
+				want = Changed
+			}
+			if left != c.left || o.Action != want {
 				t.Errorf("%d left, %+v; want %d", left, o, c.left)
 			}
 			if o.Action == Changed && content.Status != wire.Insecure {

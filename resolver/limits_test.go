@@ -162,19 +162,28 @@ func (l *live) want(name string, qtype uint16, rcode int, within time.Duration, 
 	}
 }
 
-// TestGluelessDelegation (NXNSAttack): 500 name servers without addresses, none of which exists.
+// TestGluelessDelegation (NXNSAttack): hundreds of name servers without addresses, none of which exists or
+// can be looked up; 500 are more than an RRset may have, 250 are not.
 func TestGluelessDelegation(t *testing.T) {
-	var servers []string
-	for i := range 500 {
-		servers = append(servers, fmt.Sprintf("ns%d.victim.test.", i))
+	for _, zone := range []struct{ name, adjust, reply string }{
+		{"absent", "copy_id", "AA NXDOMAIN"}, {"failing", "copy_id", "SERVFAIL"}, {"refusing", "copy_id", "REFUSED"}, {"silent", "do_not_answer", ""},
+	} {
+		for _, n := range []int{250, 500} {
+			t.Run(fmt.Sprintf("%s/%d", zone.name, n), func(t *testing.T) {
+				var servers []string
+				for i := range n {
+					servers = append(servers, fmt.Sprintf("ns%d.victim.test.", i))
+				}
+				w := newWorld(referral("evil.test.", 3600, servers...), referral("victim.test.", 3600, "ns.victim.test. 192.0.2.4"))
+				w.server(0, 1000, "192.0.2.4", entry("subdomain", "copy_query "+zone.adjust, zone.reply, "victim.test. IN A",
+					"SECTION AUTHORITY\nvictim.test. 300 IN SOA ns.victim.test. host.victim.test. 1 2 3 4 300\n"))
+				w.run(t, func(l *live) {
+					l.want("www.evil.test.", dns.TypeA, dns.RcodeServerFailure, 3*time.Second, 25)
+					l.want("www.evil.test.", dns.TypeA, dns.RcodeServerFailure, time.Second, 0)
+				})
+			})
+		}
 	}
-	w := newWorld(referral("evil.test.", 3600, servers...), referral("victim.test.", 3600, "ns.victim.test. 192.0.2.4"))
-	w.server(0, 1000, "192.0.2.4", entry("subdomain", "copy_id copy_query", "AA NXDOMAIN", "victim.test. IN A",
-		"SECTION AUTHORITY\nvictim.test. 300 IN SOA ns.victim.test. host.victim.test. 1 2 3 4 300\n"))
-	w.run(t, func(l *live) {
-		l.want("www.evil.test.", dns.TypeA, dns.RcodeServerFailure, 3*time.Second, 25)
-		l.want("www.evil.test.", dns.TypeA, dns.RcodeServerFailure, time.Second, 0)
-	})
 }
 
 // TestGluelessDelegations: every one of the name servers' names leads to as many again.

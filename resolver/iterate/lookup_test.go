@@ -248,7 +248,7 @@ func TestManyGlueless(t *testing.T) {
 				if len(w.asked) > 25 {
 					t.Errorf("%d queries:\n%s", len(w.asked), strings.Join(w.asked, "\n"))
 				}
-				if took := time.Since(start); took > 5*time.Second {
+				if took := time.Since(start); took > 3*time.Second {
 					t.Errorf("took %v", took)
 				}
 			})

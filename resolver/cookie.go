@@ -32,6 +32,16 @@ func wellFormedCookie(c []byte) bool {
 	return len(c) == clientCookieLen || len(c) >= 2*clientCookieLen && len(c) <= maxCookieLen
 }
 
+// cookieHolds says whether a query's COOKIE option, if it has one, is well formed. RFC 7873 §5.2.2: a
+// query with another is FORMERR.
+func cookieHolds(q *wire.Query) bool {
+	if len(q.EDNS.Options) == 0 {
+		return true
+	}
+	c, ok := q.EDNS.Option(wire.OptionCookie)
+	return !ok || wellFormedCookie(c)
+}
+
 // appendOption appends a COOKIE option with a fresh server cookie (RFC 9018 §4: version 1, a
 // timestamp, and SipHash-2-4 over client cookie, these and the client's address).
 func (k *cookieKey) appendOption(options, client []byte, addr netip.Addr, now uint32) []byte {

@@ -194,6 +194,13 @@ func TestShapes(t *testing.T) {
 	w := r.NewWorker()
 	good, _ := msg("www.example.com.", dns.TypeA).Pack()
 	change := func(f func([]byte) []byte) []byte { return f(append([]byte(nil), good...)) }
+	cookie := func(n int) []byte {
+		return change(func(b []byte) []byte {
+			b[11] = 1
+			b = append(b, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, byte(4+n), 0, 10, 0, byte(n))
+			return append(b, make([]byte, n)...)
+		})
+	}
 	for _, c := range []struct {
 		name   string
 		pkt    []byte
@@ -217,6 +224,11 @@ func TestShapes(t *testing.T) {
 			opt := []byte{0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0}
 			return append(append(b, opt...), opt...)
 		}), serve.Answered, dns.RcodeFormatError},
+		{"a cookie of 7 bytes", cookie(7), serve.Answered, dns.RcodeFormatError},
+		{"a cookie of 8 bytes", cookie(8), serve.Missed, 0},
+		{"a cookie of 15 bytes", cookie(15), serve.Answered, dns.RcodeFormatError},
+		{"a cookie of 40 bytes", cookie(40), serve.Missed, 0},
+		{"a cookie of 41 bytes", cookie(41), serve.Answered, dns.RcodeFormatError},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			batch := []serve.Exchange{{Query: c.pkt, Client: client4, Response: make([]byte, 0, 4096)}}
@@ -225,7 +237,7 @@ func TestShapes(t *testing.T) {
 			if results[0] != c.result {
 				t.Fatalf("result %d, want %d", results[0], c.result)
 			}
-			if c.result == serve.Dropped {
+			if c.result != serve.Answered {
 				return
 			}
 			m := new(dns.Msg)

@@ -190,11 +190,8 @@ func (r *Resolver) reject(x *serve.Exchange, q *wire.Query, v wire.Verdict, w *w
 	case wire.QueryBadVers:
 		rcode = wire.RCODEBadVers
 	}
-	// RFC 7873 §5.2.2: a COOKIE option of a wrong length is FORMERR, and is said by Parse's caller.
-	if v == wire.QueryCookieOnly {
-		if c, _ := q.EDNS.Option(wire.OptionCookie); !wellFormedCookie(c) {
-			rcode = wire.RCODEFormErr
-		}
+	if v == wire.QueryCookieOnly && !cookieHolds(q) {
+		rcode = wire.RCODEFormErr
 	}
 	r.refuse(x, q, rcode, wire.NoEDE, "", w)
 	return serve.Answered

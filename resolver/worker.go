@@ -68,6 +68,10 @@ func (w *worker) prepare(s *slot, x *serve.Exchange, now uint32) {
 		s.decided = w.r.reject(x, &s.query, verdict, &w.writer)
 		return
 	}
+	if !cookieHolds(&s.query) {
+		s.decided = w.r.reject(x, &s.query, wire.QueryFormErr, &w.writer)
+		return
+	}
 	w.stats.countType(s.query.QType)
 	w.request = policy.Request{Query: &s.query, Client: x.Client.Addr(), Now: now, Verified: w.r.verified(x, &s.query, now)}
 	w.view = w.r.views.Load().of(w.request.Client)

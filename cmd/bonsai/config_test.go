@@ -12,6 +12,8 @@ import (
 
 	"bonsai/resolver/iterate"
 	"bonsai/wire"
+
+	"github.com/miekg/dns"
 )
 
 // write makes a file in a new folder and returns its name.
@@ -116,6 +118,18 @@ stub-zones:
 		s.Forward || !s.Prime || s.First || s.Zone != wire.MustName("example.com") ||
 		s.Servers[0].Name != wire.MustName("ns.example.net") {
 		t.Errorf("zones %+v", c.Zones)
+	}
+}
+
+// The least cache that the configuration takes is one that a daemon starts with.
+func TestLeastCache(t *testing.T) {
+	size, err := cacheSize("1088KiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, func(c *Config) { c.CacheSize = size })
+	if got := query(t, d.addr(), "udp", "www.ecdsa.lab.", dns.TypeA, nil); got.Rcode != dns.RcodeSuccess {
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -231,7 +245,9 @@ func TestWrongFiles(t *testing.T) {
 		{"host name", "listen: localhost:53\n", []string{"127.0.0.1:53 or [::1]:53"}, 1},
 		{"bad size", "cache-size: lots\n", []string{"cache-size", `"lots"`, "256MiB"}, 1},
 		{"decimal unit", "cache-size: 1GB\n", []string{"GiB"}, 1},
-		{"tiny", "cache-size: 10KiB\n", []string{"at least 1MiB"}, 1},
+		{"tiny", "cache-size: 10KiB\n", []string{"at least 1088KiB"}, 1},
+		{"just too small", "cache-size: 1MiB\n", []string{"at least 1088KiB"}, 1},
+		{"too large", "cache-size: 1000GiB\n", []string{"at most 255GiB"}, 1},
 		{"negative", "cache-size: -1\n", []string{"not a size"}, 1},
 		{"huge", "cache-size: 99999999999GiB\n", []string{"not a size"}, 1},
 		{"word", "dnssec: maybe\n", []string{"dnssec", `"maybe"`, "off or validate"}, 1},

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"bonsai/cache"
+	"bonsai/resolver/denial"
 	"bonsai/resolver/iterate"
 	"bonsai/resolver/policy"
 	"bonsai/resolver/validate"
@@ -289,10 +290,17 @@ func addZones(c *Config, zones []zonecut.Configured) {
 	c.Zones = slices.Concat(c.Zones, zones)
 }
 
+// cacheSize reads a budget that holds a cache and, beside it, proven denials.
 func cacheSize(text string) (int64, error) {
+	const least, most = cache.MinSize + denial.MinSize, cache.MaxSize
 	n, err := size(text)
-	if err == nil && n < cache.MinSize {
-		return 0, errors.New(text + " is less than a cache needs; write at least 1MiB")
+	switch {
+	case err != nil:
+		return 0, err
+	case n < least:
+		return 0, fmt.Errorf("%s is less than a cache needs; write at least %dKiB", text, least>>10)
+	case n > most:
+		return 0, fmt.Errorf("%s is more than a cache can have; write at most %dGiB", text, int64(most)>>30)
 	}
-	return n, err
+	return n, nil
 }

@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -101,6 +102,41 @@ func (r *Resolver) newView(name string, c *policy.Config, realm uint16) *view {
 		v.r = r.realms[realm]
 	}
 	return v
+}
+
+// RuleList is the rules of a view in the order in which they are asked: first those that look at queries,
+// then those that look at answers.
+type RuleList struct {
+	View    string // "" is that of all who have no other
+	Queries []policy.Description
+	Answers []policy.Description
+}
+
+// Rules returns the list of all who have no view, and that of each view behind it by name.
+func (r *Resolver) Rules() []RuleList {
+	t := r.views.Load()
+	seen := map[string]*view{}
+	for i := range t.groups {
+		for _, v := range t.groups[i].views {
+			seen[v.name] = v
+		}
+	}
+	lists := []RuleList{t.all.describe()}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		lists = append(lists, seen[name].describe())
+	}
+	return lists
+}
+
+func (v *view) describe() RuleList {
+	l := RuleList{View: v.name}
+	for _, rule := range v.rules {
+		l.Queries = append(l.Queries, rule.Describe())
+	}
+	for _, rule := range v.examiners {
+		l.Answers = append(l.Answers, rule.Describe())
+	}
+	return l
 }
 
 // For returns who resolves for a client: r, or the one of its view's realm.

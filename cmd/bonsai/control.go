@@ -54,6 +54,7 @@ func init() { // a command lists the commands
 		{"status", "", "what runs, since when, with what", 0, 0, runStatus, nil},
 		{"stats", "", "all counters, as the metrics have them", 0, 0, runStats, nil},
 		{"reload", "", "read the configuration again", 0, 0, runReload, nil},
+		{"rules", "", "the rules that queries and answers go through, in order, and what they decided", 0, 0, runRules, nil},
 		{"explain", "NAME TYPE [CLIENT]", "why this name gets what it gets, as a client at this machine or at an address", 2, 3, runExplain, nil},
 		{"lookup", "NAME [CLIENT]", "zones and servers known for a name, with round-trip times", 1, 2, runLookup, nil},
 		{"flush", "NAME [TYPE]", "forget a name, or one type of it", 1, 2, runFlush, nil},

@@ -16,6 +16,7 @@ type AnswerRule interface {
 	Concerns(e entry.Entry) bool
 	// Examine decides. It may change the content and then says Changed.
 	Examine(c *entry.Content, now uint32) Outcome
+	Describe() Description
 }
 
 // NewAnswerRules builds the rules that look at answers, in order.

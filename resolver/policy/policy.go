@@ -59,6 +59,7 @@ type Outcome struct {
 // Rule looks at a request. Rules are asked by many workers at once.
 type Rule interface {
 	Judge(r *Request) Outcome
+	Describe() Description
 }
 
 // Config chooses and feeds the rules.

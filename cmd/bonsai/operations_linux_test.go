@@ -12,10 +12,11 @@ import (
 )
 
 // machine boots systemd on a copy of this machine, runs a script there and prints what it printed. There is
-// no network but its own, so that nothing is asked of anybody. $1 is a folder, $2 the script.
+// no network but its own, so that nothing is asked of anybody. $1 is a folder, $2 the script, $3 the
+// checkout, a copy of which is at /checkout there, wherever it lies here.
 const machine = `set -e
 mount -t tmpfs none "$1"
-mkdir "$1/upper" "$1/work" "$1/root"
+mkdir "$1/upper" "$1/work" "$1/root" "$1/changed"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 cp "$2" "$1/root/script"
 ! tool=$(command -v nfpm) || cp "$tool" "$1/root/usr/local/bin/" # /tmp is empty there
@@ -33,7 +34,7 @@ mountpoint -q /sys/fs/cgroup/systemd || [ -e /sys/fs/cgroup/cgroup.controllers ]
 	mkdir -p /sys/fs/cgroup/systemd
 	mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
 }
-systemd-nspawn --register=no --keep-unit --private-network --bind-ro=/etc/resolv.conf \
+systemd-nspawn --register=no --keep-unit --private-network --bind-ro=/etc/resolv.conf --overlay="$3:$1/changed:/checkout" \
 	--system-call-filter="landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
 	-b -D "$1/root" systemd.unit=script.service >"$1/console" 2>&1 </dev/null || true
 cat "$1/root/printed" 2>/dev/null || { echo "no boot:"; cat "$1/console"; }`
@@ -46,6 +47,10 @@ func onMachine(t *testing.T, script string) string {
 		t.Skip("it takes root, and some seconds; what runs there is no build for the race detector")
 	}
 	need(t, "systemd-nspawn", "unshare", "bash", "dig", "ip")
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "script")
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
@@ -57,7 +62,7 @@ func onMachine(t *testing.T, script string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "unshare", "-m", "sh", "-c", machine, "sh", root, file).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "unshare", "-m", "sh", "-c", machine, "sh", root, file, checkout).CombinedOutput()
 	if err != nil || strings.HasPrefix(string(out), "no boot:") {
 		t.Skipf("no machine can be booted here: %v: %.2000s", err, out)
 	}
@@ -104,11 +109,7 @@ journalctl -u bonsai --no-pager
 // package, and by hand.
 func TestOperations(t *testing.T) {
 	blocks := operations(t)
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := "cd " + root + "\nset -ex\nsudo() { \"$@\"; }\nip link set lo up\n"
+	begin := "cd /checkout\nset -ex\nsudo() { \"$@\"; }\nip link set lo up\n"
 	for _, by := range []string{"package", "hand"} {
 		t.Run("by "+by, func(t *testing.T) {
 			install := blocks[1]
@@ -146,11 +147,7 @@ func TestOperations(t *testing.T) {
 // With bonsai.socket systemd has the sockets: the first query starts the service, and while it is restarted
 // queries wait.
 func TestSocketUnit(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := onMachine(t, "cd "+root+"\nset -e\nsudo() { \"$@\"; }\nip link set lo up\n"+operations(t)[1]+`
+	out := onMachine(t, "cd /checkout\nset -e\nsudo() { \"$@\"; }\nip link set lo up\n"+operations(t)[1]+`
 install -m 644 cmd/bonsai/dist/bonsai.socket /etc/systemd/system/
 systemctl daemon-reload
 systemctl start bonsai.socket

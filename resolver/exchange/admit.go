@@ -15,6 +15,7 @@ func (x *exchange) admit() error {
 	s := x.c.servers.obtain(x.a.Server, x.c.now())
 	x.s = s
 	sh := s.shard
+	s.among = s.among || x.a.Others
 	since := x.c.now()
 	if !x.a.Since.IsZero() && s.isDead() {
 		since = x.a.Since.Sub(x.c.start)

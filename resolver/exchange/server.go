@@ -27,8 +27,11 @@ const (
 	// doubling. The bound is short, for all that a zone whose servers came back has lost by it is
 	// this time: maxRest, from one packet to the next.
 	minHold = 2 * time.Second
-	maxHold = 3500 * time.Millisecond
-	maxRest = 4 * time.Second
+	maxHold = 3624 * time.Millisecond
+	// maxHoldAmong is that of a server among others: the one that came back may have to wait for looks at
+	// those that did not.
+	maxHoldAmong = 2300 * time.Millisecond
+	maxRest      = 4 * time.Second
 )
 
 // How many queries may wait for one server. A server that never answered has not earned more: a
@@ -69,6 +72,7 @@ type server struct {
 	srtt, rttvar time.Duration // RFC 6298 §2; srtt is 0 until something was measured
 
 	heard      bool          // it has answered
+	among      bool          // it was asked where there were others to ask
 	fails      uint8         // timeouts in a row
 	prober     *exchange     // whose query is on its way to the dead server, nil for none
 	passed     uint8         // times that Choose took another since triedAt
@@ -158,7 +162,11 @@ func (s *server) timedOut(sentAt, now time.Duration) {
 	}
 	s.failedAt, s.lostSentAt = now, sentAt
 	if s.isDead() {
-		s.holdUntil = min(now+min(maxHold, minHold<<min(s.fails-deadAfter, 8)), max(now, sentAt+maxRest))
+		longest := maxHold
+		if s.among {
+			longest = maxHoldAmong
+		}
+		s.holdUntil = min(now+min(longest, minHold<<min(s.fails-deadAfter, 8)), max(now, sentAt+maxRest))
 	}
 	s.prober = nil
 	s.wake()

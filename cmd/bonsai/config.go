@@ -315,11 +315,11 @@ func (c *Config) together(file string, said map[string]given) (errs []error) {
 		errs = append(errs, &problem{file: file, line: line, key: key, text: fmt.Sprintf(format, args...)})
 	}
 	if !c.IPv4 && !c.IPv6 {
-		complain(max(said["ipv4"].line, said["ipv6"].line), "ipv6",
+		complain(said["ipv6"].line, "ipv6",
 			"ipv4 and ipv6 are both off, so that no server can be asked; leave one of them on")
 	}
 	if c.MinTTL > c.MaxTTL {
-		complain(max(said["cache-min-ttl"].line, said["cache-max-ttl"].line), "cache-min-ttl",
+		complain(said["cache-min-ttl"].line, "cache-min-ttl",
 			"%d is above cache-max-ttl, %d; make it at most that", c.MinTTL, c.MaxTTL)
 	}
 	if err := c.trust(); err != nil {

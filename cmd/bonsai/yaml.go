@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -62,13 +64,13 @@ func (r *reader) read(content []byte) {
 	case errors.Is(err, io.EOF):
 		return // nothing but comments: the defaults hold
 	case err != nil:
-		r.errs = append(r.errs, r.syntax(err))
+		r.errs = append(r.errs, r.syntax(content, err))
 		return
 	}
 	if err := d.Decode(&more); err == nil {
 		r.complain(&more, "", "a second document; keep one and remove the line ---")
 	} else if !errors.Is(err, io.EOF) {
-		r.errs = append(r.errs, r.syntax(err))
+		r.errs = append(r.errs, r.syntax(content, err))
 		return
 	}
 	r.keys(document.Content[0])
@@ -76,16 +78,39 @@ func (r *reader) read(content []byte) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntax makes a problem of the parser's error, which begins with the line where it knows it.
-func (r *reader) syntax(err error) error {
+// yamlGrammar matches errors whose line the library counts from 0; it counts that of all others from 1.
+var yamlGrammar = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or)`)
+
+// syntax makes a problem of the parser's error, which begins with a line unless it is the first, or unless
+// the text holds a byte that no YAML has.
+func (r *reader) syntax(content []byte, err error) error {
 	text := err.Error()
-	p := &problem{file: r.file}
+	p := &problem{file: r.file, line: noText(content)}
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		p.line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
+		line, _ := strconv.Atoi(m[1])
+		if line > 0 && yamlGrammar.MatchString(text) {
+			line++
+		}
+		if p.line == 0 {
+			last := 1 + bytes.Count(bytes.TrimSpace(content), []byte{'\n'})
+			p.line = min(max(line, 1), last)
+		}
 	}
-	p.text = "is not YAML: " + text + "; write each setting as a line \"key: value\""
+	p.text = "is not YAML: " + text + "; write each setting as a line \"key: value\", indent by spaces, not tabs, " +
+		"and put a value that holds or begins with a sign of YAML's in quotes, such as \"::1/128\""
 	return p
+}
+
+// noText returns the first line that holds control characters or is not UTF-8, 0 for none.
+func noText(content []byte) int {
+	isControl := func(c rune) bool { return unicode.IsControl(c) && c != '\t' && c != '\r' }
+	for i, line := range bytes.Split(content, []byte{'\n'}) {
+		if !utf8.Valid(line) || bytes.ContainsFunc(line, isControl) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // resolve follows an alias to what it stands for.
